@@ -108,7 +108,7 @@ class DigitLines:
     >>> lines = DigitLines(1000, seed=0)
     >>> len(lines), lines[0].image.shape[:2], lines[0].image.dtype.name
     (1000, (1, 32), 'float32')
-    >>> lines[0].image.shape[2] == lines.widths[0]
+    >>> lines[0].image.shape[2] == int(lines.widths[0])
     True
     >>> [int(symbol) - 1 for symbol in lines[0].target]
     [3, 8, 1, 0, 9, 2, 1, 9]
