@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-INT32_MAX = 2**31 - 1
+from onemodel.checks import int32
 
 
 class Conversion(NamedTuple):
@@ -61,13 +60,13 @@ def conversion(
         scale = np.float32(1) / (np.float32(255) * std32)
         shift = mean32 / std32
     if not (np.isfinite(scale).all() and (scale > 0).all() and np.isfinite(shift).all()):
-        raise ValueError(f"mean / std and 1 / (255 * std) must fit in float32, got {mean!r}, {std!r}")
+        raise ValueError(
+            f"mean / std and 1 / (255 * std) must fit in float32, got {mean!r} and {std!r}"
+        )
     return Conversion(mean32, std32, scale, shift)
 
 
-def _per_channel(
-    name: str, values: float | Sequence[float], channels: int
-) -> NDArray[np.float32]:
+def _per_channel(name: str, values: float | Sequence[float], channels: int) -> NDArray[np.float32]:
     with np.errstate(over="ignore"):
         array = np.asarray(values, dtype=np.float64).astype(np.float32)
     if array.shape not in ((), (1,), (channels,)):
@@ -93,12 +92,11 @@ def int32_column(name: str, values: ArrayLike) -> NDArray[np.int32]:
         return np.ascontiguousarray(array)
     if array.size == 0:
         return np.empty(0, dtype=np.int32)
-    if array.dtype == object:  # Python integers beyond int64
-        array = np.array([operator.index(value) for value in array], dtype=object)
-    elif array.dtype.kind not in "iu":
-        raise TypeError(f"{name} must hold integers, got dtype {array.dtype}")
-    low, high = array.min(), array.max()
-    if low < -INT32_MAX - 1 or high > INT32_MAX:
+    if array.dtype.kind not in "iu":
+        # Integers beyond int64 and uint64 arrive here as Python objects.
+        raise TypeError(f"{name} must hold integers that fit in int32, got dtype {array.dtype}")
+    low, high = int(array.min()), int(array.max())
+    if low < -(2**31) or high >= 2**31:
         raise ValueError(f"{name} must fit in int32, got values from {low} to {high}")
     return array.astype(np.int32)
 
@@ -191,8 +189,8 @@ class ColumnWriter:
                 f"{where}: C and H must be {self.channels} and {self.height} as in the first "
                 f"image, got {list(image.shape)}"
             )
-        if not 1 <= width <= INT32_MAX:
-            raise ValueError(f"{where}: the width must be in [1, {INT32_MAX}], got {width}")
+        if not 1 <= width < 2**31:
+            raise ValueError(f"{where}: the width must be in [1, 2**31), got {width}")
         if image.dtype != self.dtype:
             if image.dtype != np.float32 or self._conversion is None:
                 raise TypeError(
@@ -200,7 +198,7 @@ class ColumnWriter:
                 )
             image = self._conversion.to_uint8(where, np.ascontiguousarray(image))
         target = int32_column(f"{where}: the target", target)
-        label = int(int32_column(f"{where}: the label", [label])[0])
+        label = int32(f"{where}: the label", label)
         self._pixels.extend(image)
         self._targets.extend(target)
         self._widths.append(width)
@@ -252,7 +250,7 @@ def int64_column(name: str, values: ArrayLike, length: int | None = None) -> NDA
 
 
 def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """A read-only view."""
+    """Return a read-only view."""
     view = array.view()
     view.flags.writeable = False
     return view

@@ -38,13 +38,14 @@ from __future__ import annotations
 
 import functools
 import io
-import operator
+import itertools
 from importlib import resources
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onemodel.checks import integer, uint64
 from onemodel.rng import SampleRng, derive
 from onemodel.sample import Sample
 
@@ -117,15 +118,15 @@ class DigitLines:
     def __init__(
         self, count: int, *, seed: int = 0, digits: tuple[int, int] = (3, 12), height: int = 32
     ) -> None:
-        self._count = _integer("count", count, 1, 2**31 - 1)
-        self._seed = _integer("seed", seed, 0, 2**64 - 1)
+        self._count = integer("count", count, 1, 2**31)
+        self._seed = uint64("seed", seed)
         try:
             least, most = digits
         except (TypeError, ValueError):
             raise ValueError(f"digits must be a pair (least, most), got {digits!r}") from None
-        self._least = _integer("digits[0]", least, 1, MOST_DIGITS)
-        self._most = _integer("digits[1]", most, self._least, MOST_DIGITS)
-        self._height = _integer("height", height, *HEIGHTS)
+        self._least = integer("digits[0]", least, 1, MOST_DIGITS + 1)
+        self._most = integer("digits[1]", most, self._least, MOST_DIGITS + 1)
+        self._height = integer("height", height, HEIGHTS[0], HEIGHTS[1] + 1)
         self._small, self._tall = 3 * self._height // 5, 4 * self._height // 5
         self._weights = {
             own: _scaling_weights(own)
@@ -142,10 +143,11 @@ class DigitLines:
         )
 
     def __getitem__(self, index: int) -> Sample:
-        position = _as_int("index", index, f"in [{-self._count}, {self._count})")
-        if not -self._count <= position < self._count:
-            raise IndexError(f"index must be in [{-self._count}, {self._count}), got {index}")
-        rng = self._generator(position % self._count)
+        try:
+            position = integer("index", index, -self._count, self._count) % self._count
+        except ValueError as error:
+            raise IndexError(str(error)) from None
+        rng = self._generator(position)
         layout = self._layout(rng)
         levels = self._draw(layout, rng)
         image = levels.astype(np.float32)
@@ -234,14 +236,22 @@ class DigitLines:
 def _slanted(upright: NDArray[np.int32], layout: _Layout) -> NDArray[np.int32]:
     """Move each row right by its sixteenths of a pixel; values come out 16 times larger."""
     height, width = upright.shape
-    result = np.zeros((height, layout.width), dtype=np.int32)
-    for row in range(height):
-        steps = height - 1 - row if layout.slant >= 0 else row
-        whole, part = divmod(abs(layout.slant) * steps, 16)
-        result[row, whole : whole + width] = upright[row] * (16 - part)
-        if part:
-            result[row, whole + 1 : whole + 1 + width] += upright[row] * part
-    return result
+    steps = range(height - 1, -1, -1) if layout.slant >= 0 else range(height)
+    wholes, parts = zip(*(divmod(abs(layout.slant) * step, 16) for step in steps), strict=True)
+    part = np.array(parts, dtype=np.int32)[:, np.newaxis]
+    shifted = np.zeros((height, width + 1), dtype=np.int32)
+    np.multiply(upright, 16 - part, out=shifted[:, :width])
+    shifted[:, 1:] += upright * part
+
+    # Neighbouring rows mostly move by the same number of whole pixels: one copy for each such run.
+    result = np.zeros((height, layout.width + 1), dtype=np.int32)
+    row = 0
+    for whole, run in itertools.groupby(wholes):
+        stop = row + len(list(run))
+        result[row:stop, whole : whole + width + 1] = shifted[row:stop]
+        row = stop
+    # The last column is empty: where a row moves by the most there is no part of a pixel left.
+    return result[:, : layout.width]
 
 
 @functools.cache
@@ -280,21 +290,3 @@ def _border(size: int) -> int:
 
 def _ceil_div(value: int, divisor: int) -> int:
     return -(-value // divisor)
-
-
-def _as_int(name: str, value: int, accepted: str) -> int:
-    """Return any kind of integer as an int, or raise an error that names it."""
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise TypeError(
-            f"{name} must be an integer {accepted}, got {value!r} of type {type(value).__name__}"
-        ) from None
-
-
-def _integer(name: str, value: int, low: int, high: int) -> int:
-    """Return `value` as an int in [low, high], or raise an error that names it."""
-    number = _as_int(name, value, f"in [{low}, {high}]")
-    if not low <= number <= high:
-        raise ValueError(f"{name} must be in [{low}, {high}], got {number}")
-    return number

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import operator
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from onemodel.checks import integer
 from onemodel.datasets import table_files
 from onemodel.datasets.columns import (
-    INT32_MAX,
     ColumnWriter,
     conversion,
     frozen,
@@ -38,7 +37,7 @@ class ImageTable:
     - `targets` int32, flat: target i is `targets[target_offsets[i]:target_offsets[i + 1]]`;
       `target_offsets` int64 [n + 1];
     - `labels` int32 [n];
-    - `channels`, `height`, and `mean`, `std` float32 [C];
+    - `channels`, `height`, and float32 [C] each `mean`, `std`, `scale`, `shift`;
     - `names`: where each image came from, or None.
 
     All columns are C-contiguous and read-only. Pixels of dtype uint8 become float32 when they are
@@ -53,8 +52,8 @@ class ImageTable:
     >>> table = ImageTable.from_arrays(images, targets=[[7, 8], []], labels=[1, 2])
     >>> table
     ImageTable(2 images, [1, 2, 3..5], uint8, 16 bytes of pixels)
-    >>> table[0].image.tolist(), table[0].target.tolist(), table[0].label
-    ([[[0.20000000298023224, 0.20000000298023224, 0.20000000298023224], ...]]], [7, 8], 1)
+    >>> table[0]
+    Sample(image=float32 [1, 2, 3], target of 2, label=1)
     >>> table.widths.tolist()
     [3, 5]
     """
@@ -94,15 +93,15 @@ class ImageTable:
             TypeError, ValueError: a column of another dtype, length or range; the message names
                 the column, what was expected and what was found.
         """
-        self.channels = _at_least_1("channels", channels)
-        self.height = _at_least_1("height", height)
+        self.channels = integer("channels", channels, 1, 2**31)
+        self.height = integer("height", height, 1, 2**31)
         self.widths = frozen(int64_column("widths", widths))
         count = len(self.widths)
         if not count:
             raise ValueError("a table needs at least 1 image, got 0")
         low, high = self.widths.min(), self.widths.max()
-        if low < 1 or high > INT32_MAX:
-            raise ValueError(f"widths must be in [1, {INT32_MAX}], got {low} to {high}")
+        if low < 1 or high >= 2**31:
+            raise ValueError(f"widths must be in [1, 2**31), got {low} to {high}")
 
         # As Python integers, which do not wrap; the sums below cannot either after this.
         elements = int(self.widths.sum()) * self.channels * self.height
@@ -136,6 +135,8 @@ class ImageTable:
         self._conversion = conversion(mean, std, self.channels)
         self.mean = frozen(self._conversion.mean)
         self.std = frozen(self._conversion.std)
+        self.scale = frozen(self._conversion.scale)
+        self.shift = frozen(self._conversion.shift)
 
     @classmethod
     def from_samples(
@@ -172,9 +173,7 @@ class ImageTable:
             try:
                 image, target, label = sample.image, sample.target, sample.label
             except AttributeError:
-                raise TypeError(
-                    f"{where}: must be a Sample, got {type(sample).__name__}"
-                ) from None
+                raise TypeError(f"{where}: must be a Sample, got {type(sample).__name__}") from None
             if image.dtype != np.float32:
                 raise TypeError(f"{where}: the image must have dtype float32, got {image.dtype}")
             writer.append(where, image, target, label)
@@ -322,14 +321,11 @@ class ImageTable:
         )
 
     def __getitem__(self, index: int) -> Sample:
-        try:
-            position = operator.index(index)
-        except TypeError:
-            raise TypeError(f"index must be an integer, got {index!r}") from None
         count = len(self)
-        if not -count <= position < count:
-            raise IndexError(f"index must be in [{-count}, {count}), got {index}")
-        position %= count
+        try:
+            position = integer("index", index, -count, count) % count
+        except ValueError as error:
+            raise IndexError(str(error)) from None
         pixels = self.pixels[self.offsets[position] : self.offsets[position + 1]]
         image = pixels.reshape(self.channels, self.height, -1)
         if image.dtype == np.uint8:
@@ -343,19 +339,9 @@ def _in_order(samples: Iterable[Sample]) -> Iterator[Sample]:
 
     A dataset owes nobody an IndexError, on which Python's own iteration by index would rely.
     """
-    if hasattr(samples, "__getitem__") and hasattr(samples, "__len__"):
+    if hasattr(samples, "__getitem__") and isinstance(samples, Sized):
         return (samples[position] for position in range(len(samples)))
     return iter(samples)
-
-
-def _at_least_1(name: str, value: int) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an integer of at least 1, got {value!r}") from None
-    if number < 1:
-        raise ValueError(f"{name} must be at least 1, got {number}")
-    return number
 
 
 def _checked_pixels(pixels: NDArray[Any], elements: int) -> NDArray[Any]:

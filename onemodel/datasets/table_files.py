@@ -2,14 +2,14 @@
 
 | file | dtype | shape | holds |
 |---|---|---|---|
-| `pixels.npy` | uint8 or float32 | [offsets[n]] | every image, planar [C, H, W_i], one behind the other |
+| `pixels.npy` | uint8 or float32 | [offsets[n]] | the images, planar [C, H, W_i] each, no gaps |
 | `offsets.npy` | int64 | [n + 1] | where image i starts in `pixels`, in elements |
 | `widths.npy` | int64 | [n] | W_i |
-| `targets.npy` | int32 | [target_offsets[n]] | every target, one behind the other |
+| `targets.npy` | int32 | [target_offsets[n]] | the targets, no gaps |
 | `target_offsets.npy` | int64 | [n + 1] | where target i starts in `targets` |
 | `labels.npy` | int32 | [n] | one label an image |
 | `names.json` | | [n] | optional: a JSON list, where each image came from |
-| `manifest.json` | | | format, version, counts, mean, std; of each file its bytes, dtype and shape |
+| `manifest.json` | | | format, version, sizes, mean, std; bytes, dtype and shape of each file |
 
 NumPy alone reads it: `numpy.load("pixels.npy", mmap_mode="r")[offsets[i]:offsets[i + 1]]` is image
 i. All numbers are little-endian. The manifest is written last and the directory gets its name when
@@ -26,7 +26,7 @@ import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -189,7 +189,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
             _wrong(column, f"{header.file_bytes} bytes", f"{described['bytes']} bytes")
     if NAMES in content["files"]:
         _check_size(directory / NAMES, content["files"][NAMES])
-    return content
+    return cast("dict[str, Any]", content)
 
 
 def read_column(directory: Path, name: str, *, memory_map: bool) -> NDArray[Any]:
@@ -197,7 +197,7 @@ def read_column(directory: Path, name: str, *, memory_map: bool) -> NDArray[Any]
     path = directory / f"{name}.npy"
     # An empty array has no bytes that could be mapped.
     mode: Literal["r"] | None = "r" if memory_map and 0 not in _read_header(path).shape else None
-    array = np.load(path, mmap_mode=mode, allow_pickle=False).view(np.ndarray)
+    array: NDArray[Any] = np.load(path, mmap_mode=mode, allow_pickle=False).view(np.ndarray)
     array.flags.writeable = False
     return array
 
