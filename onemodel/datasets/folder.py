@@ -17,15 +17,14 @@ with one it is text, and each character becomes its place in the alphabet, count
 
 from __future__ import annotations
 
-import importlib
 import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onemodel.checks import int32, integer
+from onemodel.extras import require
 
 #: The suffixes of image files, in any case.
 SUFFIXES = frozenset(
@@ -93,7 +92,7 @@ class Folder:
             ModuleNotFoundError: Pillow is missing.
             ValueError: the file cannot be read as an image; the message names it and says why.
         """
-        pillow, operations = _pillow("PIL.Image"), _pillow("PIL.ImageOps")
+        pillow, operations = require("PIL.Image", "images"), require("PIL.ImageOps", "images")
         path = self.path / name
         try:
             with pillow.open(path) as file:
@@ -185,14 +184,3 @@ def _symbols(text: str, symbols: dict[str, int] | None) -> tuple[int, ...]:
     if unknown:
         raise ValueError(f"expected characters of the alphabet, found {unknown[0]!r}")
     return tuple(symbols[character] for character in text)
-
-
-def _pillow(module: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.split(".")[0] != "PIL":
-            raise
-        raise ModuleNotFoundError(
-            "reading image files needs Pillow: pip install 'onemodel[images]'", name="PIL"
-        ) from None

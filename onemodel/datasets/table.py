@@ -174,7 +174,7 @@ class ImageTable:
                 image, target, label = sample.image, sample.target, sample.label
             except AttributeError:
                 raise TypeError(f"{where}: must be a Sample, got {type(sample).__name__}") from None
-            if image.dtype != np.float32:
+            if isinstance(image, np.ndarray) and image.dtype != np.float32:
                 raise TypeError(f"{where}: the image must have dtype float32, got {image.dtype}")
             writer.append(where, image, target, label)
         return cls(**writer.columns())

@@ -111,7 +111,8 @@ def write_column(directory: Path, name: str, column: NDArray[Any]) -> None:
 def write_json(path: Path, content: object) -> None:
     """Write a JSON file and bring it to disk."""
     with open(path, "x", encoding="utf-8", newline="\n") as file:
-        json.dump(content, file, ensure_ascii=False, indent=1)
+        # In ASCII: a path that is no Unicode text comes back as it was.
+        json.dump(content, file, indent=1)
         file.write("\n")
         file.flush()
         os.fsync(file.fileno())
