@@ -244,6 +244,8 @@ def int64_column(name: str, values: ArrayLike, length: int | None = None) -> NDA
     if array.ndim != 1 or (length is not None and len(array) != length):
         expected = "one dimension" if length is None else f"shape ({length},)"
         raise ValueError(f"{name} must have {expected}, got shape {array.shape}")
+    if array.size == 0:
+        return np.empty(0, dtype=np.int64)
     if array.dtype.kind not in "iu" or not np.can_cast(array.dtype, np.int64):
         raise TypeError(f"{name} must hold integers that fit in int64, got dtype {array.dtype}")
     return np.ascontiguousarray(array, dtype=np.int64)
