@@ -1,0 +1,6 @@
+"""Datasets: what `dataset[i]` can stand on. This module only names them."""
+
+from onemodel.datasets.digits import DigitLines
+from onemodel.datasets.table import ImageTable
+
+__all__ = ["DigitLines", "ImageTable"]
