@@ -1,0 +1,58 @@
+"""Checks at the door: every argument error names the argument, the range and the value."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+__all__ = ["TWO_63", "TWO_64", "integer", "int32", "uint64"]
+
+TWO_63 = 2**63
+TWO_64 = 2**64
+
+
+def _bound(value: int) -> str:
+    """Write large powers of two as people read them."""
+    magnitude = abs(value)
+    if magnitude >= 2**20 and magnitude & (magnitude - 1) == 0:
+        return f"{'-' if value < 0 else ''}2**{magnitude.bit_length() - 1}"
+    return str(value)
+
+
+def integer(name: str, value: Any, low: int, high: int) -> int:
+    """Return ``value`` as an int in ``[low, high)``.
+
+    Raises:
+        TypeError: if ``value`` is not an integer; a bool is none.
+        ValueError: if it is outside ``[low, high)``.
+
+    >>> integer("step", 3, 0, 10)
+    3
+    >>> integer("step", -1, 0, 2**64)
+    Traceback (most recent call last):
+    ...
+    ValueError: step must be in [0, 2**64), got -1
+    """
+    if type(value) is not int:
+        if isinstance(value, bool):
+            raise TypeError(f"{name} must be an integer, got the bool {value!r}")
+        try:
+            value = operator.index(value)
+        except TypeError:
+            raise TypeError(
+                f"{name} must be an integer in [{_bound(low)}, {_bound(high)}), "
+                f"got {value!r} of type {type(value).__name__}"
+            ) from None
+    if not low <= value < high:
+        raise ValueError(f"{name} must be in [{_bound(low)}, {_bound(high)}), got {value}")
+    return int(value)
+
+
+def uint64(name: str, value: Any) -> int:
+    """Return ``value`` as an int in [0, 2**64), the range of seeds, keys and coordinates."""
+    return integer(name, value, 0, TWO_64)
+
+
+def int32(name: str, value: Any) -> int:
+    """Return ``value`` as an int that a batch's int32 outputs hold."""
+    return integer(name, value, -(2**31), 2**31)

@@ -1,0 +1,113 @@
+"""Keyed permutations of [0, n): random access, an inverse, no table.
+
+Source: docs/specification.md, section "Keyed permutation"; construction in feistel.pxd.
+"""
+
+from libc.stdint cimport int64_t, uint64_t
+
+from onemodel.feistel cimport feistel, permute, unpermute
+
+import numpy as np
+
+from onemodel.checks import TWO_63, integer, uint64
+
+__all__ = ["KeyedPermutation"]
+
+cdef extern from "Python.h":
+    const Py_ssize_t PY_SSIZE_T_MAX
+
+
+cdef class KeyedPermutation:
+    """The permutation of [0, n) that ``key`` names; making one costs the same for every n.
+
+    Args:
+        n: how many positions, in [1, 2**63).
+        key: integer in [0, 2**64).
+
+    >>> permutation = KeyedPermutation(5, 42)
+    >>> sorted(permutation)
+    [0, 1, 2, 3, 4]
+    >>> permutation.inverse(permutation[3])
+    3
+    """
+
+    def __init__(self, n, key):
+        cdef uint64_t count = integer("n", n, 1, TWO_63)
+        cdef uint64_t checked = uint64("key", key)
+        feistel(&self.plan, count, checked)
+        self.key = checked
+
+    @property
+    def n(self):
+        """How many positions there are: ``len`` without the platform's limit."""
+        return self.plan.n
+
+    def __len__(self):
+        if self.plan.n > <uint64_t>PY_SSIZE_T_MAX:
+            raise OverflowError(f"n {self.plan.n} does not fit in len() here; read .n")
+        return <Py_ssize_t>self.plan.n
+
+    def __repr__(self):
+        return f"KeyedPermutation(n={self.plan.n}, key={self.key:#018x})"
+
+    def __reduce__(self):
+        return KeyedPermutation, (self.plan.n, self.key)
+
+    def __getitem__(self, position):
+        """Return the index at ``position`` in [0, n); an IndexError outside, also if negative."""
+        return permute(&self.plan, self.inside("position", position))
+
+    def __iter__(self):
+        cdef uint64_t position
+        for position in range(self.plan.n):
+            yield permute(&self.plan, position)
+
+    def inverse(self, index):
+        """Return the position whose index is ``index``, in [0, n)."""
+        return unpermute(&self.plan, self.inside("index", index))
+
+    def take(self, positions, out=None):
+        """Return the indices at many positions: int64, in the shape of ``positions``.
+
+        Args:
+            positions: array of integers in [0, n), any shape.
+            out: C-contiguous int64 array of that shape to fill and return.
+
+        Raises:
+            IndexError: if a position is outside [0, n); ``out`` is then left as it was.
+        """
+        wanted = np.asarray(positions)
+        if wanted.dtype.kind not in "iu":
+            if wanted.size:
+                raise TypeError(f"positions must be integers, got {wanted.dtype}")
+            wanted = wanted.astype(np.int64)
+        if wanted.dtype == np.uint64 and wanted.size and int(wanted.max()) >= TWO_63:
+            raise IndexError(f"position {int(wanted.max())} is not in [0, {self.plan.n})")
+        cdef const int64_t[::1] source = np.ascontiguousarray(wanted, np.int64).reshape(-1)
+        cdef int64_t[::1] target
+        cdef int64_t k, count = source.shape[0]
+        for k in range(count):
+            if source[k] < 0 or <uint64_t>source[k] >= self.plan.n:
+                raise IndexError(f"position {source[k]} is not in [0, {self.plan.n})")
+        if out is None:
+            out = np.empty(wanted.shape, np.int64)
+        elif (
+            not isinstance(out, np.ndarray)
+            or out.dtype != np.int64
+            or out.shape != wanted.shape
+            or not out.flags.c_contiguous
+        ):
+            raise ValueError(
+                f"out must be a C-contiguous int64 array of shape {wanted.shape}, got {out!r}"
+            )
+        target = out.reshape(-1)
+        with nogil:
+            for k in range(count):
+                target[k] = <int64_t>permute(&self.plan, <uint64_t>source[k])
+        return out
+
+    cdef uint64_t inside(self, name, value) except? 0:
+        checked = integer(name, value, -TWO_63 * 2, TWO_63 * 2)
+        if not 0 <= checked < self.plan.n:
+            raise IndexError(f"{name} {checked} is not in [0, {self.plan.n})")
+        return checked

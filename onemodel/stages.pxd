@@ -1,0 +1,90 @@
+"""The C protocol of native augmentations: write your own in Cython against this file.
+
+An augmentation is a `Stage`: settings that never change, a function that draws the random
+parameters of one image, and a function that edits either one row or a whole image. The split
+lets a chain of stages run row by row in one pass over memory: all parameters are drawn first,
+stage after stage, so every draw stands at the same place of the generator's sequence whichever
+way the pixels are walked.
+
+To add one: subclass NativeAugmentation, fill `self.stage` in __init__ (settings must live as
+long as the object: point at a C struct that is a field of it), and give the class a docstring
+that lists its draws in order.
+"""
+
+from libc.stdint cimport int64_t, uint64_t
+
+from onemodel.rng cimport next_single
+
+
+ctypedef struct ImageShape:
+    int64_t channels
+    int64_t height
+    int64_t width
+
+
+# Draw one image's parameters from *state into `drawn` (drawn_bytes, 8-byte aligned). Leave
+# *state after all draws of the stage, those that edit_row makes for each pixel included.
+ctypedef void (*DrawFunction)(
+    const void *settings, uint64_t *state, const ImageShape *shape, void *drawn
+) noexcept nogil
+
+# Write the edited row (channel, row) of `width` floats to `target`, which may be `source`.
+ctypedef void (*RowFunction)(
+    const void *settings, const void *drawn, const ImageShape *shape,
+    int64_t channel, int64_t row, const float *source, float *target
+) noexcept nogil
+
+# Edit a contiguous image [channels, height, width] in place; `scratch` has room for another.
+ctypedef void (*ImageFunction)(
+    const void *settings, const void *drawn, const ImageShape *shape, float *image, float *scratch
+) noexcept nogil
+
+
+ctypedef struct Stage:
+    const void *settings
+    int64_t drawn_bytes         # size of what `draw` fills in
+    DrawFunction draw
+    RowFunction edit_row        # NULL where a row needs other rows
+    ImageFunction edit_image    # read only where edit_row is NULL
+
+
+cdef class NativeAugmentation:
+    cdef Stage stage
+
+
+cdef class Program:
+    """Native augmentations in order, ready to run without the GIL."""
+    cdef readonly tuple parts
+    cdef Stage *stages
+    cdef int count
+    cdef int64_t drawn_bytes
+    cdef bint by_rows           # every stage edits rows
+
+
+cdef void draw_stages(
+    const Stage *stages, int count, uint64_t *state, const ImageShape *shape, char *drawn
+) noexcept nogil
+
+cdef void edit_row(
+    const Stage *stages, int count, const char *drawn, const ImageShape *shape,
+    int64_t channel, int64_t row, const float *source, float *target
+) noexcept nogil
+
+cdef void edit_image(
+    const Stage *stages, int count, const char *drawn, const ImageShape *shape,
+    float *image, float *scratch
+) noexcept nogil
+
+
+ctypedef struct Span:
+    float low
+    float width
+
+
+cdef Span span_of(name, bounds) except *
+
+
+cdef inline float draw_span(const Span *span, uint64_t *state) noexcept nogil:
+    """low + (high - low) * next_single, each operation rounded to float32."""
+    cdef float part = span.width * next_single(state)
+    return span.low + part

@@ -1,0 +1,16 @@
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onemodel.rng import SampleRng
+
+__all__ = ["NativeAugmentation", "Program"]
+
+class NativeAugmentation:
+    def __call__(self, rng: SampleRng, image: NDArray[np.float32]) -> None: ...
+
+class Program:
+    def __init__(self, parts: Iterable[NativeAugmentation]) -> None: ...
+    @property
+    def parts(self) -> tuple[NativeAugmentation, ...]: ...

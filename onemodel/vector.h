@@ -1,0 +1,76 @@
+/* Loops over rows of pixels, once for the baseline processor and once for AVX2.
+ *
+ * A table of pointers holds one variant; vector.pyx picks the table when it is imported. All
+ * variants give the same bytes: they differ in the width of their vectors and in nothing that
+ * rounds (no fused multiply-add, no reassociation).
+ */
+#ifndef ONEMODEL_VECTOR_H
+#define ONEMODEL_VECTOR_H
+
+#include <stdint.h>
+#include <string.h>
+
+typedef struct {
+    const char *name;
+    /* target[k] = source[k], with stores that go around the caches where the processor has
+     * them; only stream_fence orders them before what follows. No overlap. */
+    void (*stream)(float *target, const float *source, int64_t count);
+    /* target[k] = source[k] * gain + offset, each operation rounded; target may be source. */
+    void (*gain_offset)(float *target, const float *source, int64_t count, float gain,
+                        float offset);
+    /* target[k] = source[k] * scale - shift, each operation rounded. */
+    void (*convert)(float *target, const uint8_t *source, int64_t count, float scale,
+                    float shift);
+} onemodel_vector_table;
+
+#if defined(__SSE2__) || defined(_M_X64)
+#include <immintrin.h>
+#define ONEMODEL_SSE2 1
+#endif
+
+#if defined(ONEMODEL_SSE2) && (defined(__GNUC__) || defined(__clang__))
+#define ONEMODEL_AVX2 1
+#endif
+
+#define ONEMODEL_VARIANT(name) name##_baseline
+#define ONEMODEL_TARGET
+#include "vector_loops.h"
+#undef ONEMODEL_VARIANT
+#undef ONEMODEL_TARGET
+
+#ifdef ONEMODEL_AVX2
+#define ONEMODEL_WIDE 1
+#define ONEMODEL_VARIANT(name) name##_avx2
+#define ONEMODEL_TARGET __attribute__((target("avx2")))
+#include "vector_loops.h"
+#undef ONEMODEL_VARIANT
+#undef ONEMODEL_TARGET
+#undef ONEMODEL_WIDE
+#endif
+
+/* Order all streamed stores before whatever the calling thread does next. */
+static inline void onemodel_stream_fence(void) {
+#ifdef ONEMODEL_SSE2
+    _mm_sfence();
+#endif
+}
+
+static inline int onemodel_has_avx2(void) {
+#ifdef ONEMODEL_AVX2
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx2");
+#else
+    return 0;
+#endif
+}
+
+/* NULL where this build or this processor lacks the variant. */
+static inline const onemodel_vector_table *onemodel_vector_variant(int wide) {
+    if (!wide) return &vector_table_baseline;
+#ifdef ONEMODEL_AVX2
+    if (onemodel_has_avx2()) return &vector_table_avx2;
+#endif
+    return 0;
+}
+
+#endif

@@ -1,0 +1,15 @@
+"""The table of row loops that this processor runs; other kernels call through `table`."""
+
+from libc.stdint cimport int64_t, uint8_t
+
+
+cdef extern from "vector.h":
+    ctypedef struct VectorTable "onemodel_vector_table":
+        const char *name
+        void (*stream)(float *, const float *, int64_t) noexcept nogil
+        void (*gain_offset)(float *, const float *, int64_t, float, float) noexcept nogil
+        void (*convert)(float *, const uint8_t *, int64_t, float, float) noexcept nogil
+
+
+cdef const VectorTable *table
+cdef void stream_fence() noexcept nogil
