@@ -273,26 +273,30 @@ def test_interrupt_without_a_handler_ends_the_process():
 
 @needs_signals
 def test_interrupt_at_any_moment():
-    """Signals at forty different moments of a running stream; the loader survives all of them."""
+    """Signals at forty moments of a running stream: no hang, no step lost, the loader lives on.
+
+    A signal may also arrive between `next` and the counting of its batch, hence the one step.
+    """
     run("""
         loader = make()
-        caught = 0
         for turn in range(40):
             pause = threading.Event()
             def interrupt():
                 pause.wait(0.0005 * turn)  # only moves the moment
                 os.kill(os.getpid(), signal.SIGINT)
             killer = threading.Thread(target=interrupt)
+            stream = loader.steps(0)
+            taken = 0
             try:
                 killer.start()
                 while True:
-                    for batch in loader.steps(0, 200):
-                        pass
+                    next(stream)
+                    taken += 1
             except KeyboardInterrupt:
-                caught += 1
+                pass
             killer.join()
-        assert caught == 40, caught
-        gc.collect()
+            assert loader.state_dict()["next_step"] - taken in (0, 1)
+            stream.close()
         expect_no_threads()
         assert [batch.step for batch in loader.steps(0, 20)] == list(range(20))
     """)
