@@ -31,13 +31,6 @@ workers_0_and_2 = pytest.mark.parametrize("workers", [0, 2])
 every_count = pytest.mark.parametrize("workers", [0, 1, 2, 4])
 
 
-@pytest.fixture(autouse=True)
-def _threads_where_asked_for(request):
-    """Tests that name a number of workers above zero need a platform with threads."""
-    if request.node.callspec.params.get("workers") if hasattr(request.node, "callspec") else 0:
-        request.getfixturevalue("needs_threads")
-
-
 def make(dataset=SAMPLES, *, sampler=None, collate=None, seed=7, **options):
     if sampler is None:
         sampler = ShuffledSampler(len(dataset), BATCH, drop_last=False)
