@@ -13,7 +13,6 @@ from onemodel.augment import GainOffset
 from onemodel.bucketing import BucketedSampler
 from onemodel.collators import ImageBatch, ImageBatchCollator
 from onemodel.datasets import DigitLines, ImageTable
-from onemodel.digests import digest
 from onemodel.extras import require
 from onemodel.loader import DataLoader
 from onemodel.samplers import Sampler, ShuffledSampler

@@ -4,6 +4,7 @@ import hashlib
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -147,7 +148,7 @@ def test_repr():
 
 
 def test_data_file_is_the_one_described():
-    content = (ROOT / "onemodel" / "data" / "digits.npz").read_bytes()
+    content = resources.files("onemodel.data").joinpath("digits.npz").read_bytes()
     assert len(content) == 117_275
     assert hashlib.sha256(content).hexdigest() == DIGITS_SHA256
 

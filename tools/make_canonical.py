@@ -49,10 +49,12 @@ LARGE_SEED = 2**64 - 1
 
 
 def collate(augment=(), width_multiple=4, pad_value=0.0):
+    """Describe a collator."""
     return {"augment": list(augment), "width_multiple": width_multiple, "pad_value": pad_value}
 
 
 def configuration(name, dataset, sampler, **changes):
+    """Describe a loader: the usual one but for `changes`."""
     usual = {"seed": 42, "transform": None, "collate": collate(), "shard": [0, 1], "workers": 0}
     return {"name": name, "dataset": dataset, "sampler": sampler, **usual, **changes}
 
@@ -127,6 +129,7 @@ class Table:
 
 
 def make_dataset(kind, **options):
+    """Make a table of twin samples, or a dict of arrays."""
     if kind == "synthetic lines":
         return Table(lines.GoldenLines(**options))
     if kind.startswith("digit lines"):
@@ -140,6 +143,7 @@ def make_dataset(kind, **options):
 
 
 def make_sampler(dataset, kind, **options):
+    """Make the twin of a sampler."""
     length = len(dataset["y"]) if isinstance(dataset, dict) else len(dataset)
     if kind == "sequential":
         return samplers.SequentialSampler(length, **options)
@@ -152,15 +156,18 @@ def make_sampler(dataset, kind, **options):
 
 
 def crop_left(generator, sample):
+    """Cut up to half of the columns off on the left; the label counts them."""
     cut = generator.next_int(sample.image.shape[2] // 2 + 1)
     return Sample(sample.image[:, :, cut:], sample.target, cut)
 
 
 def plain_gain(generator, image):
+    """Multiply by 0.5 + NextSingle, in float32."""
     image *= np.float32(0.5) + np.float32(generator.next_single())
 
 
 def flip_and_scale(generator, arrays):
+    """Draw a flip and a gain a row, noise an element, and an order of the rows; also a "z"."""
     count = len(arrays["y"])
     x = arrays["x"].astype(np.float32)
     for row, flipped in enumerate(generator.integers(0, 2, size=count)):
@@ -178,6 +185,7 @@ TRANSFORMS = {None: None, "crop left": crop_left, "flip and scale": flip_and_sca
 
 
 def make_augmentation(parts):
+    """Put the parts of an augmentation one after another; None for none."""
     made = [make_part(**part) for part in parts]
 
     def apply(generator, image):
@@ -188,6 +196,7 @@ def make_augmentation(parts):
 
 
 def make_part(kind, **options):
+    """Make the twin of one augmentation."""
     if kind == "plain gain":
         return plain_gain
     if {"kind": kind, **options} == GAIN_OFFSET[0]:
@@ -196,7 +205,7 @@ def make_part(kind, **options):
 
 
 def array_batch(g, arrays, sampler, spec):
-    """The batch of the array face, by the design's decision 8."""
+    """Build the batch of the array face: one generator a batch, that of slot 0, stream 0."""
     epoch, step = batches.locate(g, sampler.steps_per_epoch)
     indices = sampler.batch_indices(spec["seed"], epoch, step)
     batch = {name: array[indices] for name, array in arrays.items()}
@@ -207,6 +216,7 @@ def array_batch(g, arrays, sampler, spec):
 
 
 def digests_of(spec, datasets):
+    """Compute the digests of a configuration; `datasets` keeps what was made before."""
     key = json.dumps(spec["dataset"])
     if key not in datasets:
         datasets[key] = make_dataset(**spec["dataset"])
@@ -235,6 +245,7 @@ def digests_of(spec, datasets):
 
 
 def canonical_text():
+    """Make the text of the file."""
     datasets = {}
     made = [{**spec, "digests": digests_of(spec, datasets)} for spec in CONFIGURATIONS]
     content = {"algorithm": ALGORITHM, "configurations": made}
@@ -242,6 +253,7 @@ def canonical_text():
 
 
 def main():
+    """Write or check the file."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="compare, write nothing")
     text = canonical_text()
@@ -250,7 +262,7 @@ def main():
         print(f"{TARGET}: {'same' if same else 'DIFFERENT'}")
         return 0 if same else 1
     TARGET.write_text(text, encoding="utf-8", newline="\n")
-    print(f"{TARGET}: {sum(len(spec['digests']) for spec in json.loads(text)['configurations'])}")
+    print(f"{TARGET}: {text.count('digests')} configurations")
     return 0
 
 

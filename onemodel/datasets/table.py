@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -24,6 +24,14 @@ from onemodel.datasets.columns import (
 from onemodel.datasets.folder import Folder
 from onemodel.sample import Sample
 from onemodel.sources import Columns
+
+
+@runtime_checkable
+class SampleDataset(Protocol):
+    """A dataset of samples: as many as its length, by index."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> Sample: ...
 
 
 class ImageTable:
@@ -146,13 +154,13 @@ class ImageTable:
     @classmethod
     def from_samples(
         cls,
-        samples: Iterable[Sample],
+        samples: Iterable[Sample] | SampleDataset,
         *,
         dtype: DTypeLike = np.float32,
         mean: float | Sequence[float] = 0.0,
         std: float | Sequence[float] = 1.0,
     ) -> ImageTable:
-        """Copy the samples of a dataset, or of any iterable, into a table.
+        """Copy the samples of a dataset, or of any iterable of samples, into a table.
 
         With `dtype="uint8"` the pixels take a quarter of the memory, and nothing is lost: every
         value must be one that a uint8 pixel with this `mean` and `std` gives, to the bit.
@@ -339,12 +347,12 @@ class ImageTable:
         return Sample(image, target, int(self.labels[position]))
 
 
-def _in_order(samples: Iterable[Sample]) -> Iterator[Sample]:
+def _in_order(samples: Iterable[Sample] | SampleDataset) -> Iterator[Sample]:
     """Iterate over a dataset by its length, over anything else as it iterates itself.
 
     A dataset owes nobody an IndexError, on which Python's own iteration by index would rely.
     """
-    if hasattr(samples, "__getitem__") and isinstance(samples, Sized):
+    if isinstance(samples, SampleDataset):
         return (samples[position] for position in range(len(samples)))
     return iter(samples)
 
