@@ -1,0 +1,92 @@
+"""What several test files use: both implementations behind one set of names."""
+
+from types import SimpleNamespace
+
+import numpy as np
+from reference import batches, collate, digest, image, permutation, rng, samplers
+
+
+def load_twin():
+    """The readable twins under the package's names."""
+
+    def digest_at(g, *, seed, samples, sampler, **options):
+        return digest.digest(
+            batches.batch_at(g, seed=seed, samples=samples, sampler=sampler, **options)
+        )
+
+    return SimpleNamespace(
+        mix=rng.mix,
+        derive=rng.derive,
+        SampleRng=rng.SampleRng,
+        KeyedPermutation=permutation.KeyedPermutation,
+        SequentialSampler=samplers.SequentialSampler,
+        ShuffledSampler=samplers.ShuffledSampler,
+        MixingSampler=samplers.MixingSampler,
+        BucketedSampler=samplers.BucketedSampler,
+        gray8_to_planar=image.gray8_to_planar,
+        rgb8_to_planar=image.rgb8_to_planar,
+        Sample=collate.Sample,
+        digest_at=digest_at,
+    )
+
+
+def load_package():
+    """The compiled package under the same names."""
+    import onemodel
+
+    def digest_at(g, *, seed, samples, sampler, transform=None, shard=(0, 1), **options):
+        with onemodel.DataLoader(
+            PackageSamples(samples),
+            sampler=sampler,
+            transform=transform,
+            collate=onemodel.ImageBatchCollator(**options),
+            seed=seed,
+            shard=shard,
+        ) as loader:
+            return loader.digest(g)
+
+    return SimpleNamespace(
+        mix=onemodel.mix,
+        derive=onemodel.derive,
+        SampleRng=onemodel.SampleRng,
+        KeyedPermutation=onemodel.KeyedPermutation,
+        SequentialSampler=onemodel.SequentialSampler,
+        ShuffledSampler=onemodel.ShuffledSampler,
+        MixingSampler=onemodel.MixingSampler,
+        BucketedSampler=onemodel.BucketedSampler,
+        gray8_to_planar=onemodel.image.gray8_to_planar,
+        rgb8_to_planar=onemodel.image.rgb8_to_planar,
+        Sample=onemodel.Sample,
+        digest_at=digest_at,
+    )
+
+
+class PackageSamples:
+    """A dataset of twin samples, handed out as the package's own."""
+
+    def __init__(self, samples):
+        self.samples = samples
+
+    def __len__(self):
+        return len(self.samples)
+
+    def __getitem__(self, index):
+        import onemodel
+
+        image, target, label = self.samples[index]
+        return onemodel.Sample(image, target, label)
+
+
+def integers(values):
+    """Any sequence of integers as a list of Python integers."""
+    return [int(value) for value in values]
+
+
+def same_bytes(left, right):
+    """Whether two arrays are equal in dtype, shape and every byte."""
+    left, right = np.asarray(left), np.asarray(right)
+    return (
+        left.dtype == right.dtype
+        and left.shape == right.shape
+        and left.tobytes(order="C") == right.tobytes(order="C")
+    )
