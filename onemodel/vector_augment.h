@@ -90,13 +90,14 @@ ONEMODEL_TARGET static void ONEMODEL_VARIANT(reverse)(float *target, const float
         for (; left < count; left++) target[left] = source[count - 1 - left];
         return;
     }
-    for (; right - left >= 16; left += 8, right -= 8) {
-        float first[8], last[8];
-        for (int k = 0; k < 8; k++) first[k] = target[left + 7 - k];
-        for (int k = 0; k < 8; k++) last[k] = target[right - 1 - k];
-        memcpy(target + left, last, sizeof last);
-        memcpy(target + right - 8, first, sizeof first);
+#ifdef ONEMODEL_SSE2
+    for (; right - left >= 8; left += 4, right -= 4) {
+        __m128 first = _mm_loadu_ps(target + left);
+        __m128 last = _mm_loadu_ps(target + right - 4);
+        _mm_storeu_ps(target + left, _mm_shuffle_ps(last, last, 0x1B));
+        _mm_storeu_ps(target + right - 4, _mm_shuffle_ps(first, first, 0x1B));
     }
+#endif
     for (; right - left >= 2; left++, right--) {
         float first = target[left];
         target[left] = target[right - 1];
