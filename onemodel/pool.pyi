@@ -1,0 +1,18 @@
+from typing import Any, NamedTuple
+
+from numpy.typing import DTypeLike, NDArray
+
+__all__ = ["BufferPool", "PoolStats"]
+
+class PoolStats(NamedTuple):
+    rented: int
+    returned: int
+    allocated: int
+    bytes: int
+
+class BufferPool:
+    def __init__(self) -> None: ...
+    def rent(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]: ...
+    @property
+    def stats(self) -> PoolStats: ...
+    def clear(self) -> None: ...
