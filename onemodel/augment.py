@@ -10,6 +10,7 @@ return a new Sample. docs/augmentations.md defines every draw and every operatio
 """
 
 from onemodel.pointwise import Erase, GainOffset, Invert, Noise
+from onemodel.resize import ResizeHeight, StretchWidth
 from onemodel.spatial import Blur, HorizontalFlip, Shift
 from onemodel.stages import NativeAugmentation
 
@@ -21,5 +22,7 @@ __all__ = [
     "Invert",
     "NativeAugmentation",
     "Noise",
+    "ResizeHeight",
     "Shift",
+    "StretchWidth",
 ]
