@@ -76,6 +76,7 @@ cdef void blend_columns(
     cdef const float *pair
     cdef float[4] left
     cdef float[4] right
+    cdef float[4] part
     cdef float difference, product
     cdef int64_t x = 0
     cdef int k
@@ -84,9 +85,10 @@ cdef void blend_columns(
             pair = source + first[x + k]
             left[k] = pair[0]
             right[k] = pair[1]
+            part[k] = weight[x + k]
         for k in range(4):
             difference = right[k] - left[k]
-            product = difference * weight[x + k]
+            product = difference * part[k]
             target[x + k] = left[k] + product
         x += 4
     while x < places.inner:
