@@ -33,6 +33,14 @@ def needs_subprocess():
         pytest.skip(f"processes cannot start on {sys.platform}")
 
 
+@pytest.fixture(autouse=True)
+def _threads_for_workers(request):
+    """A test with a parameter `workers` above zero needs threads, wherever it stands."""
+    parameters = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    if parameters.get("workers", 0):
+        request.getfixturevalue("needs_threads")
+
+
 @pytest.fixture(scope="session", params=["twin", "onemodel"])
 def implementation(request):
     """The same names from `tests/reference` and from the package."""

@@ -1,9 +1,16 @@
-"""What several test files use: both implementations behind one set of names."""
+"""What several test files use: both implementations behind one set of names, and small checks."""
 
+import contextlib
+import re
 from types import SimpleNamespace
 
 import numpy as np
+import pytest
+from hypothesis import strategies as st
 from reference import batches, collate, digest, image, permutation, rng, samplers
+
+WORDS = st.integers(0, 2**64 - 1)
+EDGE_WORDS = st.sampled_from([0, 1, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 1]) | WORDS
 
 
 def load_twin():
@@ -82,11 +89,28 @@ def integers(values):
     return [int(value) for value in values]
 
 
-def same_bytes(left, right):
-    """Whether two arrays are equal in dtype, shape and every byte."""
-    left, right = np.asarray(left), np.asarray(right)
-    return (
-        left.dtype == right.dtype
-        and left.shape == right.shape
-        and left.tobytes(order="C") == right.tobytes(order="C")
-    )
+def assert_same_bytes(actual, expected):
+    """Equal in dtype, shape and every byte."""
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert actual.dtype == expected.dtype
+    assert actual.shape == expected.shape
+    if actual.tobytes(order="C") != expected.tobytes(order="C"):
+        np.testing.assert_array_equal(actual, expected)
+        pytest.fail("the values are equal, the bytes are not (a zero of the other sign?)")
+
+
+@contextlib.contextmanager
+def refused(error, *words):
+    """The block raises `error`, and its message holds every one of `words`.
+
+    A string stands for a whole word of the message (the argument's name); anything else for its
+    text (the value received).
+    """
+    with pytest.raises(error) as caught:
+        yield caught
+    message = str(caught.value)
+    for word in words:
+        if isinstance(word, str) and word.isidentifier():
+            assert re.search(rf"\b{word}\b", message), f"no {word!r} in: {message}"
+        else:
+            assert str(word) in message, f"no {word!s} in: {message}"
