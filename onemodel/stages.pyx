@@ -95,6 +95,8 @@ cdef class Program:
             target = writable_pixels("image", image)
         else:
             target = writable_pixels("out", out)
+            if image is None:
+                raise TypeError("image must be a float32 array [C, H, W], got None")
             try:
                 source = image
             except (TypeError, ValueError) as error:
@@ -121,13 +123,15 @@ cdef class Program:
 
 cdef float[:, :, ::1] writable_pixels(name, image):
     cdef float[:, :, ::1] pixels
+    if image is None:           # which a memoryview would take
+        raise TypeError(f"{name} must be a float32 array [C, H, W], got None")
     try:
         pixels = image
     except (TypeError, ValueError) as error:
         raise type(error)(
             f"{name} must be a writable, C-contiguous float32 array [C, H, W]: {error}"
         ) from None
-    if pixels.shape[0] * pixels.shape[1] * pixels.shape[2] == 0:
+    if pixels.nbytes == 0:
         raise ValueError(f"{name} must have pixels, got shape {image.shape}")
     return pixels
 
