@@ -186,7 +186,7 @@ def test_digest_of_a_tuple_numbers_its_items():
 
 
 @pytest.mark.parametrize(
-    "thing", [None, object(), {"x": [object()]}, (np.zeros(3), None)], ids=type
+XX, object(), {"x": [object()]}, (np.zeros(3), None)], ids=type
 )
 def test_digest_of_something_else(thing):
     with pytest.raises(TypeError):
