@@ -106,7 +106,6 @@ def test_steps_run_across_epochs(workers):
         assert rows(loader.steps(4, 15)) == expected_rows(range(4, 15))
         assert rows(loader.steps(stop=3)) == expected_rows(range(3))
         assert rows(loader.steps(5, 5)) == []
-        assert rows(loader.steps(7, 2)) == []
 
 
 def test_steps_leave_the_epoch_alone():
@@ -186,7 +185,7 @@ def test_digest_of_a_tuple_numbers_its_items():
 
 
 @pytest.mark.parametrize(
-XX, object(), {"x": [object()]}, (np.zeros(3), None)], ids=type
+    "thing", [None, object(), {"x": [object()]}, (np.zeros(3), None)], ids=type
 )
 def test_digest_of_something_else(thing):
     with pytest.raises(TypeError):
@@ -786,11 +785,8 @@ def test_a_bad_sample_says_which(workers):
             return self.samples[index]
 
     with make(Bad(), workers=workers) as loader:
-        with pytest.raises(TypeError) as caught:
+        with refused((TypeError, ValueError), "float64", bad_index(), BAD_SLOT, BAD_STEP):
             list(loader.steps(BAD_STEP, BAD_STEP + 1))
-        text = "\n".join([str(caught.value), *caught.value.__notes__])
-        for word in ("float64", str(bad_index()), str(BAD_SLOT), str(BAD_STEP)):
-            assert re.search(rf"\b{word}\b", text), text
 
 
 # Closing
@@ -845,14 +841,20 @@ def test_seed_and_steps_are_words(value, error):
             loader.set_epoch(value)
         with refused(error, "start", value):
             loader.steps(value)
-        with refused(error, "stop", value):
-            loader.steps(0, value)
+        if value != 2**64:  # the end is not part of the run, so it may be one past the last step
+            with refused(error, "stop", value):
+                loader.steps(0, value)
         with refused((error, IndexError), value):
             loader[value]
         with refused((error, IndexError), value):
             loader.explain(value)
         with refused((error, IndexError), value):
             loader.digest(value)
+
+
+def test_stop_stands_after_start():
+    with make() as loader, refused(ValueError, "stop", 2, 7):
+        loader.steps(7, 2)
 
 
 def test_numpy_integers_are_taken():
@@ -877,14 +879,28 @@ def test_prefetch(value, error):
         make(prefetch=value)
 
 
-@pytest.mark.parametrize("shard", [(2, 2), (-1, 2), (0, 0), (0, -1), (0,), (0, 1, 2), 5], ids=repr)
-def test_shard(shard):
-    with refused((TypeError, ValueError), "shard", shard):
+@pytest.mark.parametrize(
+    ("shard", "value"),
+    [
+        ((2, 2), 2),
+        ((-1, 2), -1),
+        ((0, 0), 0),
+        ((0, -1), -1),
+        ((0, 1.0), 1.0),
+        ((False, 2), False),
+        ((0,), (0,)),
+        ((0, 1, 2), (0, 1, 2)),
+        (5, 5),
+    ],
+    ids=repr,
+)
+def test_shard(shard, value):
+    with refused((TypeError, ValueError), "shard", value):
         make(shard=shard)
 
 
 def test_shards_divide_the_batch():
-    with refused(ValueError, "shard", 3, BATCH):
+    with refused(ValueError, "world", 3, BATCH):
         make(shard=(0, 3))
 
 
@@ -918,7 +934,7 @@ def test_batch_size_or_sampler():
 @pytest.mark.parametrize("name", ["transform", "collate", "sampler", "dataset"])
 def test_what_cannot_serve(name):
     arguments = {"dataset": SAMPLES, "sampler": ShuffledSampler(COUNT, BATCH)} | {name: 5}
-    with refused(TypeError, name, 5):
+    with refused(TypeError, name, "int" if name == "dataset" else 5):
         DataLoader(**arguments)
 
 
