@@ -68,9 +68,11 @@ cdef class Sample:
         if self.image.dtype.newbyteorder("=") != np.float32:
             return TypeError(f"image must be float32, got {self.image.dtype}")
         if self.image.ndim != 3:
-            return ValueError(f"image must have shape (C, H, W), got {self.image.shape}")
+            return ValueError(f"image must have shape [C, H, W], got {list(self.image.shape)}")
         if 0 in self.image.shape:
-            return ValueError(f"image must have C, H and W of at least 1, got {self.image.shape}")
+            return ValueError(
+                f"image must have C, H and W of at least 1, got {list(self.image.shape)}"
+            )
         try:
             target = np.asarray(self.target)
         except (TypeError, ValueError, OverflowError) as error:

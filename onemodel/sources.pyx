@@ -144,7 +144,7 @@ def from_samples(samples, const int64_t[::1] indices not None, int64_t first_slo
         elif sample.channels != sources.channels or sample.height != sources.height:
             raise ValueError(
                 f"{place(first_slot + k, indices[k])}: image must have C={sources.channels} and "
-                f"H={sources.height} as the batch's first, got shape {sample.image.shape}"
+                f"H={sources.height} as the batch's first, got shape {list(sample.image.shape)}"
             )
         slot = &sources.slots[k]
         slot.image = sample.source
