@@ -48,6 +48,8 @@ ONEMODEL_TARGET static void ONEMODEL_VARIANT(convert)(float *target, const uint8
     }
 }
 
+#include "vector_augment.h"
+
 static const onemodel_vector_table ONEMODEL_VARIANT(vector_table) = {
 #ifdef ONEMODEL_WIDE
     "avx2",
@@ -57,5 +59,8 @@ static const onemodel_vector_table ONEMODEL_VARIANT(vector_table) = {
     ONEMODEL_VARIANT(stream),
     ONEMODEL_VARIANT(gain_offset),
     ONEMODEL_VARIANT(convert),
+    ONEMODEL_VARIANT(noise),
+    ONEMODEL_VARIANT(reverse),
+    ONEMODEL_VARIANT(binomial),
 };
 
