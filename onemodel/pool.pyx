@@ -119,7 +119,8 @@ cdef class BufferPool:
             raise TypeError(f"dtype must hold no Python objects, got {kind}")
         dimensions = shape if isinstance(shape, tuple) else (shape,)
         try:
-            dimensions = tuple(map(index, dimensions))
+            # of a list: a tuple of an iterator is cut down to size, and CPython keeps 2,000 of those
+            dimensions = tuple([index(each) for each in dimensions])
         except TypeError:
             raise TypeError(f"shape must be an integer or a tuple of them, got {shape!r}") from None
         wanted = math.prod(dimensions) * kind.itemsize
