@@ -9,6 +9,10 @@ cdef extern from "vector.h":
         void (*stream)(float *, const float *, int64_t) noexcept nogil
         void (*gain_offset)(float *, const float *, int64_t, float, float) noexcept nogil
         void (*convert)(float *, const uint8_t *, int64_t, float, float) noexcept nogil
+        void (*planar3)(
+            float *, const uint8_t *, int64_t, int64_t, const float *, const float *, int, int
+        ) noexcept nogil
+        void (*mirror3)(uint8_t *, const uint8_t *, int64_t) noexcept nogil
 
 
 cdef const VectorTable *table
