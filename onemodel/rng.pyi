@@ -3,7 +3,7 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["SampleRng", "derive", "mix"]
+__all__ = ["SampleRng", "derive", "mix", "slot_rng"]
 
 def mix(x: SupportsIndex) -> int: ...
 def derive(
@@ -13,6 +13,7 @@ def derive(
     slot: SupportsIndex,
     stream: SupportsIndex,
 ) -> int: ...
+def slot_rng(seed: int, epoch: int, step: int, slot: int, stream: int) -> SampleRng: ...
 
 class SampleRng:
     def __init__(self, state: SupportsIndex) -> None: ...

@@ -14,7 +14,7 @@ import numpy as np
 from onemodel.checks import TWO_63, integer, uint64
 from onemodel.feistel cimport Feistel, feistel, permute
 
-__all__ = ["SampleRng", "derive", "mix"]
+__all__ = ["SampleRng", "derive", "mix", "slot_rng"]
 
 
 def mix(x):
@@ -45,6 +45,11 @@ def derive(seed, epoch, step, slot, stream):
         uint64("slot", slot),
         uint64("stream", stream),
     )
+
+
+def slot_rng(uint64_t seed, uint64_t epoch, uint64_t step, uint64_t slot, uint64_t stream):
+    """Return ``SampleRng(derive(...))`` of coordinates that were checked before."""
+    return SampleRng.start(derive64(seed, epoch, step, slot, stream))
 
 
 cdef class SampleRng:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from onemodel.describe import describe
+
 __all__ = ["Compose"]
 
 
@@ -41,4 +43,4 @@ class Compose:
         return value
 
     def __repr__(self) -> str:
-        return f"Compose([{', '.join(map(repr, self.parts))}])"
+        return f"Compose([{', '.join(map(describe, self.parts))}])"

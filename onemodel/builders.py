@@ -1,0 +1,95 @@
+"""The batch builder of the sample face: a key and a dataset to a collated batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from onemodel.collators import ImageBatchCollator
+from onemodel.describe import describe
+from onemodel.keys import BatchKey
+from onemodel.rng import SampleRng, slot_rng
+from onemodel.sample import Sample
+from onemodel.sources import Columns
+
+__all__ = ["SampleBatchBuilder"]
+
+TRANSFORM_STREAM = 0
+
+
+class SampleBatchBuilder:
+    """Fetch the samples of a batch, transform each with its slot's generator, collate them.
+
+    Args:
+        dataset: ``dataset[i]`` gives a ``Sample``; one that has ``__getitems__(indices)`` is
+            asked for a whole batch. A dataset with ``columns`` is read without one object a
+            sample where no transform needs them.
+        transform: ``transform(rng, sample) -> Sample``, stream 0, or None.
+        collate: ``collate(samples, key) -> batch``.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        transform: Callable[[SampleRng, Sample], Sample] | None,
+        collate: Callable[[list[Sample], BatchKey], Any],
+    ) -> None:
+        self._dataset = dataset
+        self._transform = transform
+        self._collate = collate
+        self._collate_columns: Callable[[Columns, BatchKey], Any] | None = None
+        self._columns = getattr(dataset, "columns", None)
+        if (
+            transform is None
+            and isinstance(collate, ImageBatchCollator)
+            and isinstance(self._columns, Columns)
+        ):
+            self._collate_columns = collate.from_columns
+
+    def build(self, key: BatchKey) -> Any:
+        """Return the batch of ``key``; nothing of its samples is kept."""
+        if self._collate_columns is not None:
+            return self._collate_columns(self._columns, key)
+        samples = self._fetch(key)
+        if self._transform is not None:
+            self._transform_each(samples, key)
+        return self._collate(samples, key)
+
+    def _fetch(self, key: BatchKey) -> list[Any]:
+        dataset = self._dataset
+        indices = key.indices.tolist()
+        if hasattr(dataset, "__getitems__"):
+            samples = list(dataset.__getitems__(indices))
+            if len(samples) != len(indices):
+                raise ValueError(
+                    f"dataset.__getitems__ must return {len(indices)} samples, got {len(samples)}"
+                )
+            return samples
+        samples = []
+        try:
+            for index in indices:
+                samples.append(dataset[index])
+        except BaseException as error:
+            slot = len(samples)
+            error.add_note(f"slot {key.first_slot + slot}, dataset index {indices[slot]}")
+            raise
+        return samples
+
+    def _transform_each(self, samples: list[Any], key: BatchKey) -> None:
+        transform = self._transform
+        assert transform is not None
+        for position, sample in enumerate(samples):
+            slot = key.first_slot + position
+            try:
+                result = transform(
+                    slot_rng(key.seed, key.epoch, key.step, slot, TRANSFORM_STREAM), sample
+                )
+                if not isinstance(result, Sample):
+                    raise TypeError(
+                        f"transform must return a Sample, got {type(result).__name__} "
+                        f"from {describe(transform)}"
+                    )
+            except BaseException as error:
+                error.add_note(f"slot {slot}, dataset index {key.indices[position]}")
+                raise
+            samples[position] = result

@@ -1,0 +1,258 @@
+"""What makes and checks the columns of an `ImageTable`: conversions, ranges, growing buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from onemodel.checks import int32
+
+
+class Conversion(NamedTuple):
+    """How uint8 pixels become float32: `p * scale - shift`, each float32 [C]."""
+
+    mean: NDArray[np.float32]
+    std: NDArray[np.float32]
+    scale: NDArray[np.float32]
+    shift: NDArray[np.float32]
+
+    def to_float32(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Convert [C, H, W], each operation rounded to float32 and never fused."""
+        result = pixels.astype(np.float32)
+        result *= self.scale[:, np.newaxis, np.newaxis]
+        result -= self.shift[:, np.newaxis, np.newaxis]
+        return result
+
+    def to_uint8(self, where: str, image: NDArray[np.float32]) -> NDArray[np.uint8]:
+        """Find the pixels whose conversion is `image` to the bit, or raise a ValueError."""
+        scale = self.scale.astype(np.float64)[:, np.newaxis, np.newaxis]
+        shift = self.shift.astype(np.float64)[:, np.newaxis, np.newaxis]
+        nearest = np.rint((image + shift) / scale)
+        # Not a number falls out here too: every comparison with it is false.
+        inside = (nearest >= 0) & (nearest <= 255)
+        pixels = np.where(inside, nearest, 0).astype(np.uint8)
+        exact = self.to_float32(pixels).view(np.uint32) == image.view(np.uint32)
+        if not exact.all():
+            value = image[~exact][0]
+            raise ValueError(
+                f"{where}: with dtype uint8 every value must be p * scale - shift of a pixel p in "
+                f"0..255 (here scale {self.scale.tolist()}, shift {self.shift.tolist()}), "
+                f"got {value!r}"
+            )
+        return pixels
+
+
+def conversion(
+    mean: float | Sequence[float], std: float | Sequence[float], channels: int
+) -> Conversion:
+    """Work out scale and shift in float32, as `image.gray8_to_planar` does.
+
+    Raises:
+        ValueError: not one number or one a channel, not finite, or a `std` not above 0.
+    """
+    mean32, std32 = _per_channel("mean", mean, channels), _per_channel("std", std, channels)
+    if not (std32 > 0).all():
+        raise ValueError(f"std must be above 0, got {std!r}")
+    with np.errstate(over="ignore"):
+        scale = np.float32(1) / (np.float32(255) * std32)
+        shift = mean32 / std32
+    if not (np.isfinite(scale).all() and (scale > 0).all() and np.isfinite(shift).all()):
+        raise ValueError(
+            f"mean / std and 1 / (255 * std) must fit in float32, got {mean!r} and {std!r}"
+        )
+    return Conversion(mean32, std32, scale, shift)
+
+
+def _per_channel(name: str, values: float | Sequence[float], channels: int) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):
+        array = np.asarray(values, dtype=np.float64).astype(np.float32)
+    if array.shape not in ((), (1,), (channels,)):
+        raise ValueError(
+            f"{name} must be one number or one for each of {channels} channels, got {values!r}"
+        )
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite in float32, got {values!r}")
+    return np.broadcast_to(array, channels).copy()
+
+
+def int32_column(name: str, values: ArrayLike) -> NDArray[np.int32]:
+    """Return a flat int32 array, of `values` itself if it is one; numbers never wrap.
+
+    Raises:
+        TypeError: not integers.
+        ValueError: not one-dimensional, or a number that does not fit in int32.
+    """
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must have one dimension, got shape {array.shape}")
+    if array.dtype == np.int32:
+        return np.ascontiguousarray(array)
+    if array.size == 0:
+        return np.empty(0, dtype=np.int32)
+    if array.dtype.kind not in "iu":
+        # Integers beyond int64 and uint64 arrive here as Python objects.
+        raise TypeError(f"{name} must hold integers that fit in int32, got dtype {array.dtype}")
+    low, high = int(array.min()), int(array.max())
+    if low < -(2**31) or high >= 2**31:
+        raise ValueError(f"{name} must fit in int32, got values from {low} to {high}")
+    return array.astype(np.int32)
+
+
+def planar(where: str, image: Any) -> NDArray[Any]:
+    """View a uint8 [H, W] or [H, W, 3] or a float32 [C, H, W] array as [C, H, W].
+
+    Raises:
+        TypeError, ValueError: anything else; the message starts with `where`.
+    """
+    if isinstance(image, np.ndarray):
+        if image.dtype == np.uint8 and image.ndim == 2:
+            return image[np.newaxis]
+        if image.dtype == np.uint8 and image.ndim == 3 and image.shape[2] == 3:
+            return image.transpose(2, 0, 1)
+        if image.dtype == np.float32 and image.ndim == 3:
+            return image
+    found = (
+        f"{image.dtype} {list(image.shape)}"
+        if isinstance(image, np.ndarray)
+        else type(image).__name__
+    )
+    raise TypeError(
+        f"{where}: must be an array, uint8 [H, W], uint8 [H, W, 3] or float32 [C, H, W], "
+        f"got {found}"
+    )
+
+
+class GrowingArray:
+    """A flat array that grows as it is written, with at most a quarter of it to spare."""
+
+    def __init__(self, dtype: DTypeLike) -> None:
+        self._array: NDArray[Any] = np.empty(0, dtype=dtype)
+        self._used = 0
+
+    def extend(self, values: NDArray[Any]) -> None:
+        """Append `values`, flattened in C order."""
+        stop = self._used + values.size
+        if stop > self._array.size:
+            # In place where the system can move pages: no second copy in memory. No one else has
+            # seen the array, so the check of references would only see our own.
+            self._array.resize(max(stop, stop * 5 // 4), refcheck=False)
+        self._array[self._used : stop].reshape(values.shape)[...] = values
+        self._used = stop
+
+    def finish(self) -> NDArray[Any]:
+        """Give the array away, cut to what was written."""
+        array = self._array
+        array.resize(self._used, refcheck=False)
+        self._array, self._used = np.empty(0, dtype=array.dtype), 0
+        return array
+
+
+class ColumnWriter:
+    """Collects planar images of one dtype, channel count and height, and their columns."""
+
+    def __init__(
+        self, dtype: DTypeLike, *, mean: float | Sequence[float], std: float | Sequence[float]
+    ) -> None:
+        self.dtype = np.dtype(dtype)
+        self.mean, self.std = mean, std
+        self.channels = self.height = 0  # of the first image
+        self._conversion: Conversion | None = None
+        self._pixels = GrowingArray(dtype)
+        self._targets = GrowingArray(np.int32)
+        self._widths: list[int] = []
+        self._target_lengths: list[int] = []
+        self._labels: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._widths)
+
+    def append(self, where: str, image: NDArray[Any], target: ArrayLike, label: int) -> None:
+        """Add one image [C, H, W]; float32 ones become uint8 if that is the table's dtype.
+
+        Raises:
+            TypeError, ValueError: whatever does not fit; the message starts with `where`.
+        """
+        if not isinstance(image, np.ndarray) or image.ndim != 3:
+            found = list(image.shape) if isinstance(image, np.ndarray) else type(image).__name__
+            raise ValueError(f"{where}: the image must be an array [C, H, W], got {found}")
+        channels, height, width = image.shape
+        if not len(self):
+            if channels < 1 or height < 1:
+                raise ValueError(f"{where}: C and H must be at least 1, got {list(image.shape)}")
+            self.channels, self.height = channels, height
+            self._conversion = conversion(self.mean, self.std, channels)
+        if (channels, height) != (self.channels, self.height):
+            raise ValueError(
+                f"{where}: C and H must be {self.channels} and {self.height} as in the first "
+                f"image, got {list(image.shape)}"
+            )
+        if not 1 <= width < 2**31:
+            raise ValueError(f"{where}: the width must be in [1, 2**31), got {width}")
+        if image.dtype != self.dtype:
+            if image.dtype != np.float32 or self._conversion is None:
+                raise TypeError(
+                    f"{where}: the image must have dtype {self.dtype}, got {image.dtype}"
+                )
+            image = self._conversion.to_uint8(where, np.ascontiguousarray(image))
+        target = int32_column(f"{where}: the target", target)
+        label = int32(f"{where}: the label", label)
+        self._pixels.extend(image)
+        self._targets.extend(target)
+        self._widths.append(width)
+        self._target_lengths.append(target.size)
+        self._labels.append(label)
+
+    def columns(self) -> dict[str, Any]:
+        """Give everything away, as the arguments of `ImageTable`.
+
+        Raises:
+            ValueError: no image was added.
+        """
+        if not len(self):
+            raise ValueError("a table needs at least 1 image, got 0")
+        return {
+            "pixels": self._pixels.finish(),
+            "widths": np.array(self._widths, dtype=np.int64),
+            "channels": self.channels,
+            "height": self.height,
+            "targets": self._targets.finish(),
+            "target_offsets": offsets_of(np.array(self._target_lengths, dtype=np.int64)),
+            "labels": np.array(self._labels, dtype=np.int32),
+            "mean": self.mean,
+            "std": self.std,
+        }
+
+
+def offsets_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each of the runs of these lengths starts, and where the last one ends."""
+    offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+def int64_column(name: str, values: ArrayLike, length: int | None = None) -> NDArray[np.int64]:
+    """Return a flat int64 array, of `values` itself if it is one.
+
+    Raises:
+        TypeError: not integers, or ones that may not fit.
+        ValueError: not one-dimensional, or of another length.
+    """
+    array = np.asarray(values)
+    if array.ndim != 1 or (length is not None and len(array) != length):
+        expected = "one dimension" if length is None else f"shape ({length},)"
+        raise ValueError(f"{name} must have {expected}, got shape {array.shape}")
+    if array.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if array.dtype.kind not in "iu" or not np.can_cast(array.dtype, np.int64):
+        raise TypeError(f"{name} must hold integers that fit in int64, got dtype {array.dtype}")
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a read-only view."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

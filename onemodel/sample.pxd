@@ -1,0 +1,29 @@
+"""A sample as kernels see it: where its pixels and its target lie."""
+
+from libc.stdint cimport int32_t, int64_t
+
+
+# One image in memory: strides in bytes, `width` columns of each row.
+ctypedef struct ImageSource:
+    const char *pixels
+    int64_t plane_stride
+    int64_t row_stride
+    int64_t column_stride
+    int64_t width
+
+
+cdef class Sample:
+    cdef readonly object image
+    cdef readonly object target
+    cdef readonly object label
+    cdef Py_buffer image_buffer
+    cdef bint resolved          # the fields below are set and image_buffer is held
+    cdef ImageSource source
+    cdef int64_t channels
+    cdef int64_t height
+    cdef object symbols         # int32 array or buffer that target_data points into
+    cdef const int32_t *target_data
+    cdef int64_t target_length
+    cdef int32_t label_value
+
+    cdef str resolve(self)

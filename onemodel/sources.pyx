@@ -1,0 +1,211 @@
+"""Gather what a batch is made of: from samples, or from a dataset in flat columns.
+
+This is the door of collation: everything is checked here, and the pass that follows reads
+pointers without the GIL.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdlib cimport calloc, free
+
+from onemodel.sample cimport ImageSource, Sample
+
+__all__ = ["Columns", "Sources", "from_columns", "from_samples"]
+
+cdef enum:
+    INT32_LIMIT = 0x7FFFFFFF
+
+
+cdef class Columns:
+    """A whole image dataset in flat arrays: image i has the elements from ``offsets[i]`` on.
+
+    Args:
+        pixels: uint8 or float32 [total]; image i is planar [channels, height, widths[i]].
+        offsets: int64 [n + 1], rising by ``channels * height * widths[i]`` from 0.
+        widths: int64 [n], at least 1.
+        targets: int32 [total]; target_offsets: int64 [n + 1], never falling, from 0.
+        labels: int32 [n].
+        channels, height: at least 1.
+        scale, shift: float32 [channels]; a uint8 pixel p becomes ``p * scale - shift``.
+
+    Raises:
+        TypeError, ValueError: if the arrays do not describe one dataset.
+    """
+
+    def __init__(
+        self, pixels, offsets, widths, targets, target_offsets, labels, channels, height, scale,
+        shift,
+    ):
+        cdef const uint8_t[::1] byte_pixels
+        cdef const float[::1] float_pixels
+        cdef int64_t k, size
+        self.count = len(labels)
+        self.channels, self.height = channels, height
+        self.bytes = pixels.dtype.kind == "u"
+        if self.bytes:
+            byte_pixels = pixels
+            size = byte_pixels.shape[0]
+            self.pixels = <const char *>&byte_pixels[0] if size else NULL
+        else:
+            float_pixels = pixels
+            size = float_pixels.shape[0]
+            self.pixels = <const char *>&float_pixels[0] if size else NULL
+        self.offsets, self.widths = offsets, widths
+        self.targets, self.target_offsets = targets, target_offsets
+        self.labels = labels
+        self.scale, self.shift = scale, shift
+        self.arrays = (pixels, offsets, widths, targets, target_offsets, labels, scale, shift)
+        if self.count < 1 or self.channels < 1 or self.height < 1:
+            raise ValueError(
+                f"count, channels and height must be at least 1, got {self.count}, "
+                f"{self.channels} and {self.height}"
+            )
+        if self.scale.shape[0] != self.channels or self.shift.shape[0] != self.channels:
+            raise ValueError(f"scale and shift must have one value for {self.channels} channels")
+        if (
+            self.widths.shape[0] != self.count
+            or self.offsets.shape[0] != self.count + 1
+            or self.target_offsets.shape[0] != self.count + 1
+        ):
+            raise ValueError(f"widths and offsets must describe {self.count} images")
+        if self.offsets[0] != 0 or self.target_offsets[0] != 0:
+            raise ValueError("offsets and target_offsets must start at 0")
+        for k in range(self.count):
+            if not 1 <= self.widths[k] <= INT32_LIMIT:
+                raise ValueError(f"widths[{k}] must be in [1, 2**31), got {self.widths[k]}")
+            # by division: a product could wrap
+            if (
+                self.offsets[k + 1] < self.offsets[k]
+                or (self.offsets[k + 1] - self.offsets[k]) % (self.channels * self.height)
+                or (self.offsets[k + 1] - self.offsets[k]) // (self.channels * self.height)
+                != self.widths[k]
+            ):
+                raise ValueError(
+                    f"offsets[{k + 1}] must be offsets[{k}] + channels * height * widths[{k}], "
+                    f"got {self.offsets[k + 1]} after {self.offsets[k]}"
+                )
+            if self.target_offsets[k + 1] < self.target_offsets[k]:
+                raise ValueError(
+                    f"target_offsets must not fall, got {self.target_offsets[k + 1]} at {k + 1}"
+                )
+        if self.offsets[self.count] != size:
+            raise ValueError(f"pixels must hold {self.offsets[self.count]} elements, got {size}")
+        if self.target_offsets[self.count] != self.targets.shape[0]:
+            raise ValueError(
+                f"targets must hold {self.target_offsets[self.count]} symbols, "
+                f"got {self.targets.shape[0]}"
+            )
+
+
+cdef class Sources:
+    """The slots of one batch; made by ``from_samples`` and ``from_columns``."""
+
+    def __dealloc__(self):
+        free(self.slots)
+
+    cdef int allocate(self, int64_t count) except -1:
+        self.slots = <Slot *>calloc(count + 1, sizeof(Slot))
+        if self.slots == NULL:
+            raise MemoryError(f"no memory for {count} slots")
+        self.count = count
+        return 0
+
+    def width(self, int64_t slot):
+        """The width of one image of the batch."""
+        return self.slots[slot].image.width
+
+
+def from_samples(samples, const int64_t[::1] indices not None, int64_t first_slot):
+    """Return the Sources of a list of samples.
+
+    Raises:
+        TypeError, ValueError: naming the slot and dataset index of a sample that does not fit.
+    """
+    cdef list listed = samples if type(samples) is list else list(samples)
+    cdef Sources sources = Sources.__new__(Sources)
+    cdef Sample sample
+    cdef Slot *slot
+    cdef int64_t k, count = len(listed)
+    cdef str wrong
+    if count != indices.shape[0]:
+        raise ValueError(f"samples must be {indices.shape[0]}, as the indices, got {count}")
+    sources.allocate(count)
+    sources.owner = listed
+    for k in range(count):
+        if not isinstance(listed[k], Sample):
+            raise TypeError(
+                f"{place(first_slot + k, indices[k])} must be an onemodel.Sample, "
+                f"got {type(listed[k]).__name__}"
+            )
+        sample = <Sample>listed[k]
+        wrong = sample.resolve() if not sample.resolved else None
+        if wrong is not None:
+            raise ValueError(f"{place(first_slot + k, indices[k])}: {wrong}")
+        if k == 0:
+            sources.channels, sources.height = sample.channels, sample.height
+        elif sample.channels != sources.channels or sample.height != sources.height:
+            raise ValueError(
+                f"{place(first_slot + k, indices[k])}: image must have C={sources.channels} and "
+                f"H={sources.height} as the batch's first, got shape {list(sample.image.shape)}"
+            )
+        slot = &sources.slots[k]
+        slot.image = sample.source
+        slot.target = sample.target_data
+        slot.target_length = sample.target_length
+        slot.label = sample.label_value
+        slot.index = checked_index(indices[k])
+        measure(sources, slot)
+    return sources
+
+
+def from_columns(Columns columns not None, const int64_t[::1] indices not None):
+    """Return the Sources of the images at ``indices``, without a Python object for each.
+
+    Raises:
+        IndexError: if an index is not in [0, n).
+    """
+    cdef Sources sources = Sources.__new__(Sources)
+    cdef int64_t k, index, row
+    cdef int64_t size = 1 if columns.bytes else 4
+    cdef Slot *slot
+    sources.allocate(indices.shape[0])
+    sources.owner = columns
+    sources.channels, sources.height = columns.channels, columns.height
+    sources.bytes = columns.bytes
+    sources.scale, sources.shift = &columns.scale[0], &columns.shift[0]
+    for k in range(sources.count):
+        index = indices[k]
+        if not 0 <= index < columns.count:
+            raise IndexError(f"index must be in [0, {columns.count}), got {index} at slot {k}")
+        slot = &sources.slots[k]
+        row = columns.widths[index] * size
+        slot.image.pixels = columns.pixels + columns.offsets[index] * size
+        slot.image.plane_stride = row * columns.height
+        slot.image.row_stride = row
+        slot.image.column_stride = size
+        slot.image.width = columns.widths[index]
+        slot.target_length = columns.target_offsets[index + 1] - columns.target_offsets[index]
+        if slot.target_length:
+            slot.target = &columns.targets[columns.target_offsets[index]]
+        slot.label = columns.labels[index]
+        slot.index = checked_index(index)
+        measure(sources, slot)
+    return sources
+
+
+cdef int32_t checked_index(int64_t index) except? -1:
+    if not 0 <= index <= INT32_LIMIT:
+        raise ValueError(f"indices must be in [0, 2**31), got {index}: batches hold int32")
+    return <int32_t>index
+
+
+cdef int measure(Sources sources, const Slot *slot) except -1:
+    sources.widest = max(sources.widest, slot.image.width)
+    sources.columns += slot.image.width
+    sources.symbols += slot.target_length
+    if slot.image.width > INT32_LIMIT or slot.target_length > INT32_LIMIT:
+        raise ValueError("widths and target lengths must be below 2**31: batches hold int32")
+    return 0
+
+
+cdef str place(int64_t slot, int64_t index):
+    return f"sample at slot {slot} (dataset index {index})"

@@ -1,0 +1,47 @@
+"""Fixtures that every test file shares: the two implementations, and what the platform can do."""
+
+import sys
+
+import pytest
+from hypothesis import HealthCheck, settings
+from support import load_package, load_twin
+
+settings.register_profile(
+    "suite",
+    deadline=None,
+    max_examples=40,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.register_profile("thorough", settings.get_profile("suite"), max_examples=2000)
+settings.load_profile("suite")
+
+IN_BROWSER = sys.platform in ("emscripten", "wasi")
+
+
+@pytest.fixture(scope="session")
+def needs_threads():
+    """Skip where the platform cannot start a thread."""
+    if IN_BROWSER:
+        pytest.skip(f"threads cannot start on {sys.platform}")
+
+
+@pytest.fixture(scope="session")
+def needs_subprocess():
+    """Skip where the platform cannot start a process."""
+    if IN_BROWSER:
+        pytest.skip(f"processes cannot start on {sys.platform}")
+
+
+@pytest.fixture(autouse=True)
+def _threads_for_workers(request):
+    """A test with a parameter `workers` above zero needs threads, wherever it stands."""
+    parameters = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    if parameters.get("workers", 0):
+        request.getfixturevalue("needs_threads")
+
+
+@pytest.fixture(scope="session", params=["twin", "onemodel"])
+def implementation(request):
+    """The same names from `tests/reference` and from the package."""
+    return load_twin() if request.param == "twin" else load_package()

@@ -1,0 +1,116 @@
+"""What several test files use: both implementations behind one set of names, and small checks."""
+
+import contextlib
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from reference import batches, collate, digest, image, permutation, rng, samplers
+
+WORDS = st.integers(0, 2**64 - 1)
+EDGE_WORDS = st.sampled_from([0, 1, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 1]) | WORDS
+
+
+def load_twin():
+    """The readable twins under the package's names."""
+
+    def digest_at(g, *, seed, samples, sampler, **options):
+        return digest.digest(
+            batches.batch_at(g, seed=seed, samples=samples, sampler=sampler, **options)
+        )
+
+    return SimpleNamespace(
+        mix=rng.mix,
+        derive=rng.derive,
+        SampleRng=rng.SampleRng,
+        KeyedPermutation=permutation.KeyedPermutation,
+        SequentialSampler=samplers.SequentialSampler,
+        ShuffledSampler=samplers.ShuffledSampler,
+        MixingSampler=samplers.MixingSampler,
+        BucketedSampler=samplers.BucketedSampler,
+        gray8_to_planar=image.gray8_to_planar,
+        rgb8_to_planar=image.rgb8_to_planar,
+        Sample=collate.Sample,
+        digest_at=digest_at,
+    )
+
+
+def load_package():
+    """The compiled package under the same names."""
+    import onemodel
+
+    def digest_at(g, *, seed, samples, sampler, transform=None, shard=(0, 1), **options):
+        with onemodel.DataLoader(
+            PackageSamples(samples),
+            sampler=sampler,
+            transform=transform,
+            collate=onemodel.ImageBatchCollator(**options),
+            seed=seed,
+            shard=shard,
+        ) as loader:
+            return loader.digest(g)
+
+    return SimpleNamespace(
+        mix=onemodel.mix,
+        derive=onemodel.derive,
+        SampleRng=onemodel.SampleRng,
+        KeyedPermutation=onemodel.KeyedPermutation,
+        SequentialSampler=onemodel.SequentialSampler,
+        ShuffledSampler=onemodel.ShuffledSampler,
+        MixingSampler=onemodel.MixingSampler,
+        BucketedSampler=onemodel.BucketedSampler,
+        gray8_to_planar=onemodel.image.gray8_to_planar,
+        rgb8_to_planar=onemodel.image.rgb8_to_planar,
+        Sample=onemodel.Sample,
+        digest_at=digest_at,
+    )
+
+
+class PackageSamples:
+    """A dataset of twin samples, handed out as the package's own."""
+
+    def __init__(self, samples):
+        self.samples = samples
+
+    def __len__(self):
+        return len(self.samples)
+
+    def __getitem__(self, index):
+        import onemodel
+
+        image, target, label = self.samples[index]
+        return onemodel.Sample(image, target, label)
+
+
+def integers(values):
+    """Any sequence of integers as a list of Python integers."""
+    return [int(value) for value in values]
+
+
+def assert_same_bytes(actual, expected):
+    """Equal in dtype, shape and every byte."""
+    actual, expected = np.asarray(actual), np.asarray(expected)
+    assert actual.dtype == expected.dtype
+    assert actual.shape == expected.shape
+    if actual.tobytes(order="C") != expected.tobytes(order="C"):
+        np.testing.assert_array_equal(actual, expected)
+        pytest.fail("the values are equal, the bytes are not (a zero of the other sign?)")
+
+
+@contextlib.contextmanager
+def refused(error, *words):
+    """The block raises `error`, and its message holds every one of `words`.
+
+    A string stands for a whole word of the message (the argument's name); anything else for its
+    text (the value received).
+    """
+    with pytest.raises(error) as caught:
+        yield caught
+    message = str(caught.value)
+    for word in words:
+        if isinstance(word, str) and word.isidentifier():
+            assert re.search(rf"\b{word}\b", message), f"no {word!r} in: {message}"
+        else:
+            assert str(word) in message, f"no {word!s} in: {message}"

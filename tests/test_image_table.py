@@ -1,0 +1,535 @@
+"""Promise: an `ImageTable` gives back what it was made of, from memory and from disk, or says why
+it cannot; a directory that has a table's name holds a whole table.
+"""
+
+import json
+import os
+import shutil
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference import image as twin_image
+from support import same_bytes
+
+import onemodel.datasets.table_files as table_files
+from onemodel.datasets import DigitLines, ImageTable
+from onemodel.sample import Sample
+
+COLUMNS = ("pixels", "offsets", "widths", "targets", "target_offsets", "labels")
+
+
+def same_sample(left, right):
+    return (
+        same_bytes(left.image, right.image)
+        and np.asarray(left.target).tolist() == np.asarray(right.target).tolist()
+        and left.label == right.label
+    )
+
+
+def same_table(left, right):
+    columns = (*COLUMNS, "mean", "std", "scale", "shift")
+    return (
+        all(same_bytes(getattr(left, name), getattr(right, name)) for name in columns)
+        and (left.channels, left.height, left.names) == (right.channels, right.height, right.names)
+        and len(left) == len(right)
+    )
+
+
+def random_samples(seed, count, channels=2, height=3):
+    rng = np.random.default_rng(seed)
+    return [
+        Sample(
+            rng.standard_normal((channels, height, rng.integers(1, 9)), dtype=np.float32),
+            rng.integers(-(2**31), 2**31, size=rng.integers(0, 4)),
+            int(rng.integers(-(2**31), 2**31)),
+        )
+        for _ in range(count)
+    ]
+
+
+def gray_table():
+    rng = np.random.default_rng(1)
+    images = [rng.integers(0, 256, (4, width), dtype=np.uint8) for width in (3, 1, 7)]
+    return ImageTable.from_arrays(
+        images, targets=[[1, 2], [], [3]], labels=[5, -6, 7], mean=0.5, std=0.25
+    )
+
+
+# Made of samples and arrays
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    count=st.integers(1, 12),
+    channels=st.integers(1, 3),
+    height=st.integers(1, 4),
+)
+def test_samples_come_back(seed, count, channels, height):
+    samples = random_samples(seed, count, channels, height)
+    table = ImageTable.from_samples(samples)
+    assert len(table) == count
+    assert all(same_sample(table[i], samples[i]) for i in range(count))
+    assert same_table(table, ImageTable.from_samples(iter(samples)))
+
+
+def test_columns_are_as_described():
+    table = ImageTable.from_samples(random_samples(3, 10))
+    assert [str(getattr(table, name).dtype) for name in COLUMNS] == [
+        "float32",
+        "int64",
+        "int64",
+        "int32",
+        "int64",
+        "int32",
+    ]
+    for name in (*COLUMNS, "mean", "std", "scale", "shift"):
+        column = getattr(table, name)
+        assert type(column) is np.ndarray
+        assert column.flags.c_contiguous
+        assert not column.flags.writeable
+    assert (table.channels, table.height) == (2, 3)
+    assert table.offsets.tolist() == [0, *(np.cumsum(table.widths) * 6).tolist()]
+    assert not table[4].image.flags.writeable
+
+
+def test_samples_of_a_dataset_that_never_raises_index_error():
+    class Endless:
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, index):
+            return Sample(np.full((1, 2, 3), index, dtype=np.float32))
+
+    assert len(ImageTable.from_samples(Endless())) == 3
+
+
+def test_digit_lines_fit_in_uint8_without_loss():
+    lines = DigitLines(40, seed=9)
+    table = ImageTable.from_samples(lines, dtype=np.uint8, std=256 / 255)
+    assert table.pixels.dtype == np.uint8
+    assert all(same_sample(table[i], lines[i]) for i in range(40))
+    assert np.array_equal(table.widths, lines.widths)
+
+
+def test_uint8_of_samples_takes_only_what_it_can_give_back():
+    for value in (1 / 256, -1.0, 1.5, np.nan, np.inf, -0.0):
+        image = np.zeros((1, 2, 2), dtype=np.float32)
+        image[0, 1, 0] = value
+        with pytest.raises(ValueError, match=r"sample 0: with dtype uint8 every value must be"):
+            ImageTable.from_samples([Sample(image)], dtype=np.uint8)
+
+
+@pytest.mark.parametrize(("mean", "std"), [(0.0, 1.0), (0.5, 0.25), (0.1307, 0.3081)])
+def test_gray_becomes_float_as_gray8_to_planar(mean, std):
+    pixels = np.arange(256, dtype=np.uint8).reshape(8, 32)
+    table = ImageTable.from_arrays([pixels], mean=mean, std=std)
+    assert same_bytes(table[0].image, twin_image.gray8_to_planar(pixels, mean, std))
+    scaled = pixels[np.newaxis].astype(np.float32) * table.scale[0] - table.shift[0]
+    assert same_bytes(table[0].image, scaled)
+
+
+def test_colour_becomes_float_as_rgb8_to_planar():
+    pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 3), dtype=np.uint8)
+    mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+    table = ImageTable.from_arrays([pixels, pixels[:, ::-1]], mean=mean, std=std)
+    assert (table.channels, table.height) == (3, 5)
+    assert same_bytes(table[0].image, twin_image.rgb8_to_planar(pixels, mean, std))
+    assert same_bytes(table[1].image, twin_image.rgb8_to_planar(pixels[:, ::-1], mean, std))
+
+
+def test_arrays_of_floats_and_one_stacked_array():
+    images = np.random.default_rng(0).standard_normal((4, 2, 3, 5)).astype(np.float32)
+    table = ImageTable.from_arrays(images[:, :, ::-1], labels=np.arange(4, dtype=np.uint8))
+    assert all(same_bytes(table[i].image, images[i, :, ::-1]) for i in range(4))
+    assert table.labels.tolist() == [0, 1, 2, 3]
+    stacked = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+    assert ImageTable.from_arrays(stacked).pixels.tolist() == list(range(24))
+
+
+def test_indices():
+    table = gray_table()
+    assert same_sample(table[-1], table[2])
+    assert same_sample(table[np.int64(1)], table[1])
+    for index in (3, -4):
+        with pytest.raises(IndexError, match=rf"index must be in \[-3, 3\), got {index}"):
+            table[index]
+    with pytest.raises(TypeError, match="index must be an integer"):
+        table["a"]
+
+
+def test_repr():
+    assert repr(gray_table()) == "ImageTable(3 images, [1, 4, 1..7], uint8, 44 bytes of pixels)"
+
+
+FLOATS = np.zeros((1, 2, 3), dtype=np.float32)
+BYTES = np.zeros((2, 3), dtype=np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ImageTable.from_samples([]), "at least 1 image, got 0"),
+        (lambda: ImageTable.from_arrays([]), "at least 1 image, got 0"),
+        (lambda: ImageTable.from_samples([Sample(FLOATS)], dtype=np.float64), "dtype must be"),
+        (lambda: ImageTable.from_samples([FLOATS]), "sample 0: must be a Sample, got ndarray"),
+        (
+            lambda: ImageTable.from_samples([Sample(FLOATS), Sample(FLOATS.astype(np.float64))]),
+            "sample 1: the image must have dtype float32, got float64",
+        ),
+        (
+            lambda: ImageTable.from_samples([Sample(FLOATS), Sample(FLOATS[0])]),
+            r"sample 1: the image must be an array \[C, H, W\], got \[2, 3\]",
+        ),
+        (
+            lambda: ImageTable.from_samples([Sample([[[1.0]]])]),
+            r"sample 0: the image must be an array \[C, H, W\], got list",
+        ),
+        (
+            lambda: ImageTable.from_samples([Sample(FLOATS), Sample(FLOATS[:, :1])]),
+            r"sample 1: C and H must be 1 and 2 as in the first image, got \[1, 1, 3\]",
+        ),
+        (
+            lambda: ImageTable.from_samples([Sample(FLOATS[:, :, :0])]),
+            r"sample 0: the width must be in \[1, 2\*\*31\), got 0",
+        ),
+        (
+            lambda: ImageTable.from_samples([Sample(FLOATS[:, :0])]),
+            r"sample 0: C and H must be at least 1, got \[1, 0, 3\]",
+        ),
+        (
+            lambda: ImageTable.from_samples([Sample(FLOATS, [1.5])]),
+            "sample 0: the target must hold integers that fit in int32, got dtype float64",
+        ),
+        (
+            lambda: ImageTable.from_samples([Sample(FLOATS, [2**31])]),
+            "sample 0: the target must fit in int32, got values from 2147483648",
+        ),
+        (
+            lambda: ImageTable.from_samples([Sample(FLOATS, [[1]])]),
+            r"sample 0: the target must have one dimension, got shape \(1, 1\)",
+        ),
+        (
+            lambda: ImageTable.from_samples([Sample(FLOATS, (), 2**31)]),
+            r"sample 0: the label must be in \[-2\*\*31, 2\*\*31\), got 2147483648",
+        ),
+        (lambda: ImageTable.from_arrays([BYTES], targets=[]), "targets must be one an image, 1"),
+        (lambda: ImageTable.from_arrays([BYTES], labels=[1, 2]), "labels must be one an image, 1"),
+        (lambda: ImageTable.from_arrays([BYTES, FLOATS]), "image 1: must have dtype uint8"),
+        (
+            lambda: ImageTable.from_arrays([BYTES.astype(np.int32)]),
+            r"image 0: must be an array, .* got int32 \[2, 3\]",
+        ),
+        (
+            lambda: ImageTable.from_arrays([np.zeros((2, 3, 4), dtype=np.uint8)]),
+            r"image 0: must be an array, .* got uint8 \[2, 3, 4\]",
+        ),
+        (lambda: ImageTable.from_arrays([[[1]]]), "image 0: must be an array, .* got list"),
+        (lambda: ImageTable.from_arrays([BYTES], std=0.0), r"std must be above 0, got 0\.0"),
+        (lambda: ImageTable.from_arrays([BYTES], std=np.nan), "std must be finite"),
+        (lambda: ImageTable.from_arrays([BYTES], std=1e-44), "must fit in float32"),
+        (lambda: ImageTable.from_arrays([BYTES], mean=1e39), "mean must be finite in float32"),
+        (
+            lambda: ImageTable.from_arrays([BYTES], mean=(0.1, 0.2)),
+            r"mean must be one number or one for each of 1 channels, got \(0\.1, 0\.2\)",
+        ),
+    ],
+)
+def test_bad_input_is_named(make, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        make()
+
+
+PIXELS = np.zeros(12, dtype=np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"widths": []}, "at least 1 image"),
+        ({"widths": [0, 6]}, r"widths must be in \[1, 2\*\*31\), got 0 to 6"),
+        ({"widths": [1.0, 5.0]}, "widths must hold integers that fit in int64, got dtype float64"),
+        ({"widths": [[1, 5]]}, r"widths must have one dimension, got shape \(1, 2\)"),
+        ({"widths": [1, 4]}, r"pixels must be flat, .* = 10 elements, got shape \(12,\)"),
+        ({"pixels": PIXELS.reshape(3, 4)}, r"elements, got shape \(3, 4\)"),
+        ({"pixels": np.zeros(24, dtype=np.uint8)[::2]}, "contiguous"),
+        ({"pixels": PIXELS.astype(np.int8)}, "must be an array of uint8 or float32, got int8"),
+        ({"channels": 0}, r"channels must be in \[1, 2\*\*31\), got 0"),
+        ({"height": 0}, r"height must be in \[1, 2\*\*31\), got 0"),
+        ({"offsets": [0, 2]}, r"offsets must have shape \(3,\), got shape \(2,\)"),
+        ({"offsets": [1, 3, 13]}, "offsets must start at 0 and move by C"),
+        ({"offsets": [0, 4, 12]}, "offsets must start at 0 and move by C"),
+        ({"targets": [1]}, "target_offsets must go from 0 to the number of targets, 1"),
+        ({"targets": [1], "target_offsets": [0, 2, 1]}, "and never fall"),
+        ({"targets": [1], "target_offsets": [0, 1, 2]}, "got 0 to 2"),
+        ({"labels": [1]}, "labels must be one an image, 2, got 1"),
+        ({"names": ["a"]}, "names must be one an image, 2, got 1"),
+    ],
+)
+def test_bad_columns_are_named(arguments, message):
+    usual = {"pixels": PIXELS, "widths": [1, 5], "channels": 1, "height": 2}
+    assert len(ImageTable(**usual)) == 2
+    with pytest.raises((TypeError, ValueError), match=message):
+        ImageTable(**{**usual, **arguments})
+
+
+# On disk
+
+
+@pytest.mark.parametrize("memory_map", [True, False])
+def test_saved_and_opened(tmp_path, memory_map):
+    for name, table in (
+        ("gray", gray_table()),
+        ("floats", ImageTable.from_samples(random_samples(5, 30))),
+        ("plain", ImageTable.from_arrays([BYTES])),
+        (
+            "named",
+            ImageTable(PIXELS, [1, 5], channels=1, height=2, names=["ä/1.png", "\udc80\n"]),
+        ),
+    ):
+        table.save(tmp_path / "new" / name)
+        opened = ImageTable.open(tmp_path / "new" / name, memory_map=memory_map)
+        assert same_table(table, opened)
+        assert all(same_sample(table[i], opened[i]) for i in range(len(table)))
+        assert not opened.pixels.flags.writeable
+    assert sorted(os.listdir(tmp_path)) == ["new"]
+    assert sorted(os.listdir(tmp_path / "new")) == ["floats", "gray", "named", "plain"]
+
+
+def test_numpy_alone_reads_it(tmp_path):
+    table = gray_table()
+    table.save(tmp_path / "table")
+    pixels = np.load(tmp_path / "table" / "pixels.npy", mmap_mode="r")
+    offsets = np.load(tmp_path / "table" / "offsets.npy")
+    manifest = json.loads((tmp_path / "table" / "manifest.json").read_text())
+    third = pixels[offsets[2] : offsets[3]].reshape(manifest["channels"], manifest["height"], -1)
+    assert third.astype(np.float32).shape == table[2].image.shape
+    assert manifest["images"] == 3
+    assert manifest["files"]["pixels.npy"]["shape"] == [44]
+
+
+def test_nothing_is_overwritten(tmp_path):
+    (tmp_path / "there").mkdir()
+    with pytest.raises(FileExistsError, match="there exists already"):
+        gray_table().save(tmp_path / "there")
+    assert os.listdir(tmp_path / "there") == []
+
+
+@pytest.mark.parametrize("broken", ["write_column", "write_manifest", "publish"])
+def test_a_save_that_fails_leaves_nothing(tmp_path, monkeypatch, broken):
+    def fail(*arguments, **options):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(table_files, broken, fail)
+    with pytest.raises(OSError, match="disk full"):
+        gray_table().save(tmp_path / "table")
+    assert os.listdir(tmp_path) == []
+
+
+def edit_manifest(**changes):
+    def edit(directory):
+        path = directory / "manifest.json"
+        content = json.loads(path.read_text())
+        content.update(changes)
+        path.write_text(json.dumps(content))
+
+    return edit
+
+
+def edit_file_entry(name, **changes):
+    def edit(directory):
+        path = directory / "manifest.json"
+        content = json.loads(path.read_text())
+        content["files"][name].update(changes)
+        path.write_text(json.dumps(content))
+
+    return edit
+
+
+def write(name, content):
+    return lambda directory: (directory / name).write_bytes(content)
+
+
+def replace(name, array):
+    """Another array under a column's name, described truly in the manifest."""
+
+    def edit(directory):
+        path = directory / name
+        np.save(path, array)
+        entry = {
+            "bytes": path.stat().st_size,
+            "dtype": array.dtype.str,
+            "shape": list(array.shape),
+        }
+        edit_file_entry(name, **entry)(directory)
+
+    return edit
+
+
+def truncate(name, by):
+    return lambda directory: os.truncate(directory / name, (directory / name).stat().st_size - by)
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (shutil.rmtree, r"table: expected a directory, found none"),
+        (lambda d: (d / "manifest.json").unlink(), r"manifest\.json: expected the manifest of an"),
+        (lambda d: (d / "labels.npy").unlink(), r"labels\.npy: expected 140 bytes, found no file"),
+        (truncate("manifest.json", 5), r"manifest\.json: expected JSON text, found"),
+        (write("manifest.json", b"[1]"), r"expected format 'onemodel.ImageTable', found \[1\]"),
+        (edit_manifest(format="other"), r"expected format 'onemodel.ImageTable', found 'other'"),
+        (edit_manifest(version=2), r"manifest\.json: expected version 1, found version 2"),
+        (edit_manifest(images=4), r"widths\.npy: expected 4 images as the manifest says"),
+        (edit_manifest(images=0), r"expected images an integer of at least 1, found 0"),
+        (edit_manifest(height=2), r"table: expected columns that fit together: pixels must be"),
+        (edit_manifest(channels="1"), r"expected channels an integer of at least 1, found '1'"),
+        (edit_manifest(mean=[0, 0]), r"expected mean a list of 1 numbers, found \[0, 0\]"),
+        (edit_manifest(std=[0]), r"fit together: std must be above 0"),
+        (edit_manifest(files=[]), r"expected files, a description of each, found \[\]"),
+        (edit_file_entry("labels.npy", dtype="<i8"), r"expected labels.npy of dtype <i4, found"),
+        (edit_file_entry("labels.npy", shape=[4]), r"expected dtype <i4 and shape \[4\], found"),
+        (truncate("pixels.npy", 1), r"pixels\.npy: expected 172 bytes, found 171 bytes"),
+        (truncate("pixels.npy", 172), r"pixels\.npy: expected 172 bytes, found 0 bytes"),
+        (write("pixels.npy", b"x" * 172), r"pixels\.npy: expected an \.npy file of format 1\.0"),
+        (
+            replace("offsets.npy", np.array([0, 12, 16, 45])),
+            r"table: expected columns that fit together: offsets must",
+        ),
+        (
+            replace("target_offsets.npy", np.array([0, 2, 1, 3])),
+            r"table: expected columns that fit together: target_offsets must",
+        ),
+        (
+            replace("labels.npy", np.zeros((3, 1), dtype=np.int32)),
+            r"table: expected columns that fit together: labels must have one dimension",
+        ),
+        (
+            replace("widths.npy", np.array([3, 1, 7], dtype=np.int32)),
+            r"manifest\.json: expected widths\.npy of dtype <i8, found",
+        ),
+    ],
+)
+def test_what_is_no_whole_table_is_named(tmp_path, damage, message):
+    directory = tmp_path / "table"
+    gray_table().save(directory)
+    damage(directory)
+    with pytest.raises((FileNotFoundError, ValueError), match=message):
+        ImageTable.open(directory)
+
+
+def test_a_file_shorter_than_its_header_says(tmp_path):
+    gray_table().save(tmp_path / "table")
+    truncate("pixels.npy", 4)(tmp_path / "table")
+    edit_file_entry("pixels.npy", bytes=168)(tmp_path / "table")
+    with pytest.raises(ValueError, match=r"pixels\.npy: expected 172 bytes, found 168 bytes"):
+        ImageTable.open(tmp_path / "table")
+
+
+def test_names_at_odds(tmp_path):
+    table = ImageTable(PIXELS, [1, 5], channels=1, height=2, names=["a", "b"])
+    table.save(tmp_path / "table")
+    size = (tmp_path / "table" / "names.json").stat().st_size
+    (tmp_path / "table" / "names.json").write_bytes(b'["a"]'.ljust(size))
+    with pytest.raises(ValueError, match=r"names\.json: expected a list of 2 strings"):
+        ImageTable.open(tmp_path / "table")
+
+
+# Of a folder
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Four images in a folder of folders, and things that are no images."""
+    image = pytest.importorskip("PIL.Image")
+    place = tmp_path / "images"
+    (place / "b").mkdir(parents=True)
+    (place / ".hidden").mkdir()
+    gray = np.arange(32 * 40, dtype=np.uint32).astype(np.uint8).reshape(32, 40)
+    image.fromarray(gray).save(place / "b" / "1.png")
+    image.fromarray(gray).resize((20, 16)).save(place / "a.PNG")
+    image.fromarray(np.stack([gray, gray // 2, 255 - gray], axis=2)).save(place / "B.bmp")
+    image.new("RGBA", (5, 32), (255, 0, 0, 0)).save(place / "c.png")
+    image.fromarray(gray).save(place / ".hidden" / "x.png")
+    (place / "notes.txt").write_text("no image")
+    return place
+
+
+def test_folder(folder):
+    table = ImageTable.from_folder(folder)
+    assert table.names == ("B.bmp", "a.PNG", "b/1.png", "c.png")
+    assert table.widths.tolist() == [40, 40, 40, 5]
+    assert (table.channels, table.height, table.pixels.dtype) == (1, 32, np.uint8)
+    gray = np.arange(32 * 40, dtype=np.uint32).astype(np.uint8)
+    assert np.array_equal(table.pixels[table.offsets[2] : table.offsets[3]], gray)
+    assert (table.pixels[table.offsets[3] :] == 255).all()  # transparent is paper
+    assert table.target_offsets.tolist() == [0] * 5
+
+
+def test_folder_in_colour_and_another_height(folder):
+    table = ImageTable.from_folder(folder, height=16, channels=3, mean=0.5, std=(0.1, 0.2, 0.3))
+    assert (table.channels, table.height) == (3, 16)
+    assert table.widths.tolist() == [20, 20, 20, 3]
+    assert table.std.tolist() == np.array([0.1, 0.2, 0.3], dtype=np.float32).tolist()
+
+
+def test_folder_with_labels(folder, tmp_path):
+    labels = tmp_path / "labels.tsv"
+    labels.write_text("a.PNG\tcab\t7\r\n\nb/1.png\t\nB.bmp\t b\t-1\nc.png\ta\nunused.png\tb\n")
+    table = ImageTable.from_folder(folder, labels=labels, alphabet="abc ")
+    assert [table[i].target.tolist() for i in range(4)] == [[4, 2], [3, 1, 2], [], [1]]
+    assert table.labels.tolist() == [-1, 7, 0, 0]
+    labels.write_text("B.bmp\t1 2 -3\na.PNG\t\nb/1.png\t4\nc.png\t5\n")
+    table = ImageTable.from_folder(folder, labels=labels)
+    assert table.targets.tolist() == [1, 2, -3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("text", "alphabet", "message"),
+    [
+        ("a.PNG\tab\n", "ab", r"labels\.tsv: expected a line for every image, found none for 3 of"),
+        ("a.PNG\n", None, r"labels\.tsv, line 1: expected a path, a target and perhaps a label"),
+        ("a.PNG\t1\t2\t3\n", None, r"line 1: expected a path, .* found 4 fields"),
+        ("a.PNG\t1\na.PNG\t1\n", None, r"line 2: expected each path once, found 'a\.PNG' again"),
+        ("a.PNG\tx\n", None, r"line 1: invalid literal for int"),
+        ("a.PNG\t4294967296\n", None, r"line 1: target must be in \[-2\*\*31, 2\*\*31\)"),
+        ("a.PNG\t1\t3000000000\n", None, r"line 1: label must be in \[-2\*\*31, 2\*\*31\)"),
+        ("a.PNG\taxb\n", "ab", r"line 1: expected characters of the alphabet, found 'x'"),
+        ("a.PNG\ta\n", "aba", r"alphabet must hold each character once, got 'aba'"),
+        ("a.PNG\ta\n", "", r"alphabet must hold each character once, got ''"),
+        (b"a.PNG\t\xff\n", None, r"labels\.tsv: expected UTF-8 text"),
+    ],
+)
+def test_labels_that_do_not_fit(folder, tmp_path, text, alphabet, message):
+    labels = tmp_path / "labels.tsv"
+    labels.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(ValueError, match=message):
+        ImageTable.from_folder(folder, labels=labels, alphabet=alphabet)
+
+
+def test_folder_errors(folder, tmp_path):
+    with pytest.raises(FileNotFoundError, match="nowhere: expected a folder of images, found none"):
+        ImageTable.from_folder(tmp_path / "nowhere")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match=r"empty: expected image files \(\.bmp"):
+        ImageTable.from_folder(tmp_path / "empty")
+    with pytest.raises(ValueError, match="channels must be 1 or 3, got 2"):
+        ImageTable.from_folder(folder, channels=2)
+    with pytest.raises(ValueError, match=r"height must be in \[1, 65537\), got 0"):
+        ImageTable.from_folder(folder, height=0)
+    with pytest.raises(ValueError, match="alphabet must come with a labels file"):
+        ImageTable.from_folder(folder, alphabet="ab")
+    with pytest.raises(FileNotFoundError, match="missing"):
+        ImageTable.from_folder(folder, labels=tmp_path / "missing")
+
+
+def test_images_that_cannot_be_read(folder):
+    image = pytest.importorskip("PIL.Image")
+    deep = np.full((32, 4), 40_000, dtype=np.uint16)
+    image.fromarray(deep).save(folder / "deep.png")
+    with pytest.raises(ValueError, match=r"deep\.png: cannot be read as an image: .* 8 bits"):
+        ImageTable.from_folder(folder)
+    (folder / "deep.png").write_bytes((folder / "b" / "1.png").read_bytes()[:60])
+    with pytest.raises(ValueError, match=r"deep\.png: cannot be read as an image"):
+        ImageTable.from_folder(folder)

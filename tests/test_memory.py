@@ -1,0 +1,375 @@
+"""Promise: after warm-up a batch costs no array memory, and memory somebody can see is never
+written again.
+
+Counted twice: by `tracemalloc`, which sees every allocation of NumPy and of the pool, and by the
+pool's own counters.
+"""
+
+import gc
+import threading
+import tracemalloc
+
+import numpy as np
+import pytest
+from reference.lines import gain_and_offset
+
+import onemodel
+from onemodel import BufferPool, DataLoader, ImageBatchCollator, Sample, ShuffledSampler
+
+COUNT, BATCH, HEIGHT = 256, 32, 16
+RNG = np.random.default_rng(0)
+SAMPLES = [
+    Sample(RNG.random((1, HEIGHT, int(width)), dtype=np.float32), (index % 7,) * (index % 5), index)
+    for index, width in enumerate(RNG.integers(64, 257, size=COUNT))
+]
+SMALL = 16 * 1024  # bytes: Python objects of a step; its images take about 500,000
+
+workers_0_and_2 = pytest.mark.parametrize("workers", [0, 2])
+
+
+@pytest.fixture
+def traced():
+    """Trace allocations during the test, with nothing left of what came before."""
+    gc.collect()
+    tracemalloc.start()
+    yield
+    tracemalloc.stop()
+
+
+def make(pool, workers=0, augment=gain_and_offset, **options):
+    return DataLoader(
+        SAMPLES,
+        sampler=ShuffledSampler(COUNT, BATCH),
+        collate=ImageBatchCollator(width_multiple=4, augment=augment, pool=pool),
+        workers=workers,
+        prefetch=4,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("augment", [None, gain_and_offset], ids=["plain", "augmented"])
+def test_no_array_memory_per_batch(augment, traced):
+    """Without workers: the highest point within each step stays near its start."""
+    pool = BufferPool()
+    with make(pool, augment=augment) as loader:
+        stream = loader.steps(0)
+        for _ in range(100):
+            batch = next(stream)
+        allocated = pool.stats.allocated
+        worst = 0
+        for _ in range(200):
+            before = tracemalloc.get_traced_memory()[0]
+            tracemalloc.reset_peak()
+            batch = next(stream)
+            worst = max(worst, tracemalloc.get_traced_memory()[1] - before)
+        assert batch.images.nbytes > 10 * SMALL
+        assert worst < SMALL
+        assert pool.stats.allocated == allocated
+
+
+def test_no_array_memory_per_batch_with_workers(traced, needs_threads):
+    """The ring is in another state each time, so the bound is on the whole of 400 steps."""
+    pool = BufferPool()
+    with make(pool, workers=2) as loader:
+        stream = loader.steps(0)
+        for _ in range(400):
+            batch = next(stream)
+        allocated, held = pool.stats.allocated, pool.stats.bytes
+        tracemalloc.reset_peak()
+        before = tracemalloc.get_traced_memory()[0]
+        for _ in range(400):
+            batch = next(stream)
+        peak = tracemalloc.get_traced_memory()[1]
+        assert batch.images.nbytes > 10 * SMALL
+        assert pool.stats.allocated == allocated
+        assert pool.stats.bytes == held
+        assert peak - before < 10 * SMALL
+
+
+@workers_0_and_2
+def test_two_thousand_batches_without_growth(workers, traced):
+    pool = BufferPool()
+    with make(pool, workers=workers) as loader:
+        stream = loader.steps(0)
+        for _ in range(500):
+            next(stream).release()
+        gc.collect()
+        before, allocated = tracemalloc.get_traced_memory()[0], pool.stats.allocated
+        for _ in range(2000):
+            next(stream).release()
+        gc.collect()
+        assert pool.stats.allocated == allocated
+        assert tracemalloc.get_traced_memory()[0] - before < 10 * SMALL
+
+
+def test_everything_comes_back(needs_threads):
+    """When the stream is over and its batches are gone, the pool has lent out nothing."""
+    pool = BufferPool()
+    for workers in (0, 2):
+        with make(pool, workers=workers) as loader:
+            for batch in loader.steps(0, 20):
+                batch.release()
+            stream = loader.steps(0)
+            next(stream)
+            del stream, batch
+    gc.collect()
+    assert pool.stats.rented > 0
+    assert pool.stats.returned == pool.stats.rented
+
+
+def test_an_error_gives_the_memory_back():
+    pool = BufferPool()
+
+    def augment(rng, image):
+        raise KeyError("on purpose")
+
+    with make(pool, augment=augment) as loader:
+        for g in range(3):
+            with pytest.raises(KeyError):
+                loader[g]
+    gc.collect()
+    assert pool.stats.returned == pool.stats.rented
+
+
+# Views
+
+WAYS_TO_HOLD = {
+    "the array": lambda images: images,
+    "a slice": lambda images: images[3:5, :, ::2],
+    "one row": lambda images: images[7],
+    "a reshaped view": lambda images: images.reshape(-1),
+    "a memoryview": memoryview,
+    "another dtype": lambda images: images.view(np.uint32),
+    "DLPack": np.from_dlpack,
+    "asarray": np.asarray,
+    "a broadcast view": lambda images: np.broadcast_to(images[0], (2, *images[0].shape)),
+    "the buffer of a buffer": lambda images: np.frombuffer(memoryview(images).cast("B"), np.uint8),
+}
+
+
+@workers_0_and_2
+@pytest.mark.parametrize("way", WAYS_TO_HOLD)
+@pytest.mark.parametrize("release", [True, False], ids=["released", "dropped"])
+def test_what_is_held_is_never_overwritten(way, release, workers):
+    pool = BufferPool()
+    with make(pool, workers=workers) as loader:
+        stream = loader.steps(0)
+        held = []
+        for step in range(60):
+            batch = next(stream)
+            if step % 10 == 0:
+                view = WAYS_TO_HOLD[way](batch.images)
+                held.append((view, np.array(view)))
+            if release:
+                batch.release()
+        del batch
+        assert len(held) == 6
+        for view, copy in held:
+            assert np.asarray(view).tobytes() == copy.tobytes()
+
+
+@pytest.mark.parametrize("name", ["widths", "targets", "target_lengths", "labels", "indices"])
+def test_the_small_outputs_are_held_as_well(name):
+    with make(BufferPool()) as loader:
+        held = []
+        for batch in loader.steps(0, 40):
+            array = getattr(batch, name)
+            held.append((array, array.copy()))
+            batch.release()
+        for array, copy in held:
+            assert np.array_equal(array, copy)
+
+
+def test_a_batch_given_back_is_used_again():
+    """The other side of the promise: memory that nobody holds does come round."""
+    addresses = set()
+    with make(BufferPool()) as loader:
+        for batch in loader.steps(0, 100):
+            addresses.add(batch.images.ctypes.data)
+            batch.release()
+    assert len(addresses) < 20
+
+
+def test_release_twice():
+    with make(BufferPool()) as loader:
+        batch = loader[0]
+        batch.release()
+        batch.release()
+        with loader[1] as other:
+            images = other.images
+            expected = images.copy()
+        other.release()
+        for _ in loader.steps(2, 10):
+            pass
+        assert np.array_equal(images, expected)
+
+
+def test_a_released_batch_shows_nothing():
+    """After release the arrays may belong to another batch; reading them says so."""
+    with make(BufferPool()) as loader:
+        batch = loader[0]
+        batch.release()
+        with pytest.raises((RuntimeError, ValueError), match="released"):
+            batch.images  # noqa: B018
+
+
+def test_torch_tensors_hold_the_memory():
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    with make(BufferPool()) as loader:
+        held = []
+        for batch in loader.steps(0, 40):
+            tensor = torch.from_numpy(batch.images)
+            held.append((tensor, tensor.clone()))
+            batch.release()
+        del batch
+        assert all(torch.equal(tensor, copy) for tensor, copy in held)
+
+
+# The pool
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [
+        ((3, 4), np.float32),
+        (7, np.int64),
+        ((), np.float64),
+        ((0, 5), np.uint8),
+        ((2, 0), np.float32),
+        ((1,), np.uint8),
+        ((1000, 1001), np.int32),
+        ((5,), np.dtype("<c16")),
+        ((np.int64(2), np.int32(3)), "int16"),
+        ((2, 3), bool),
+    ],
+    ids=str,
+)
+def test_rent(shape, dtype):
+    array = BufferPool().rent(shape, dtype)
+    expected = np.empty(shape, dtype)
+    assert array.shape == expected.shape
+    assert array.dtype == expected.dtype
+    assert array.flags.c_contiguous
+    assert array.flags.writeable
+    assert array.ctypes.data % 64 == 0
+    array[...] = 1
+    assert array.size == 0 or (array == 1).all()
+
+
+def test_counters():
+    pool = BufferPool()
+    assert tuple(pool.stats) == (0, 0, 0, 0)
+    first = pool.rent(100, np.float32)
+    assert (pool.stats.rented, pool.stats.returned, pool.stats.allocated) == (1, 0, 1)
+    assert pool.stats.bytes >= 400
+    held = pool.stats.bytes
+    del first
+    assert (pool.stats.rented, pool.stats.returned) == (1, 1)
+    second = pool.rent((10, 10), np.float32)
+    assert (pool.stats.rented, pool.stats.allocated) == (2, 1)
+    assert pool.stats.bytes == held
+    third = pool.rent(100, np.float32)
+    assert pool.stats.allocated == 2
+    assert not np.shares_memory(second, third)
+
+
+def test_the_block_that_came_back_last_goes_out_first():
+    """It is the one that the cache still knows."""
+    pool = BufferPool()
+    arrays = [pool.rent(1000, np.uint8) for _ in range(4)]
+    addresses = [array.ctypes.data for array in arrays]
+    for _ in range(4):
+        arrays.pop(0)
+    again = [pool.rent(1000, np.uint8) for _ in range(4)]
+    assert [array.ctypes.data for array in again] == addresses[::-1]
+
+
+def test_size_classes_bound_the_loss():
+    """A buffer of any size gets at most a quarter more than it asked for, beside the alignment."""
+    for size in (1, 63, 64, 65, 100, 1000, 4097, 10**5, 10**6 + 1):
+        pool = BufferPool()
+        array = pool.rent(size, np.uint8)
+        assert size <= pool.stats.bytes <= size * 1.25 + 128
+        del array
+
+
+def test_neighbouring_sizes_share_a_block():
+    """Ragged batches differ by some columns; that must not make the pool grow for ever."""
+    pool = BufferPool()
+    for width in range(1000, 2000):
+        pool.rent((16, width), np.float32)
+    assert pool.stats.rented == 1000
+    assert pool.stats.allocated < 12
+
+
+def test_clear_frees_what_is_not_out(traced):
+    pool = BufferPool()
+    kept = pool.rent(10**6, np.uint8)
+    kept[:] = 5
+    for array in [pool.rent(10**6, np.uint8) for _ in range(3)]:
+        del array
+    before = tracemalloc.get_traced_memory()[0]
+    pool.clear()
+    assert before - tracemalloc.get_traced_memory()[0] > 1_900_000
+    assert (kept == 5).all()
+    assert pool.rent(10**6, np.uint8).shape == (10**6,)
+
+
+def test_an_array_outlives_its_pool():
+    pool = BufferPool()
+    array = pool.rent(1000, np.uint8)
+    array[:] = 9
+    view = array[10:20]
+    del pool, array
+    gc.collect()
+    assert (view == 9).all()
+
+
+def test_many_threads_share_a_pool(needs_threads):
+    """Each thread writes its own mark and finds it again; no two ever hold one block."""
+    pool = BufferPool()
+    barrier = threading.Barrier(6)
+    wrong = []
+
+    def work(mark):
+        barrier.wait(60)
+        for turn in range(400):
+            arrays = [pool.rent(1 + (turn * 37 + k * 501) % 3000, np.uint8) for k in range(3)]
+            for array in arrays:
+                array[:] = mark
+            if not all((array == mark).all() for array in arrays):
+                wrong.append(mark)
+
+    threads = [threading.Thread(target=work, args=(mark,)) for mark in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads)
+    assert wrong == []
+    assert pool.stats.rented == pool.stats.returned == 6 * 400 * 3
+
+
+@pytest.mark.parametrize("shape", [-1, (2, -3), (-1, -1), (2**40, 2**40)], ids=str)
+def test_rent_checks_the_shape(shape):
+    with pytest.raises(ValueError, match="shape"):
+        BufferPool().rent(shape, np.uint8)
+
+
+@pytest.mark.parametrize("shape", [1.5, (2, 2.0), "3", None, [2, 3]], ids=repr)
+def test_rent_checks_the_type_of_the_shape(shape):
+    with pytest.raises(TypeError, match="shape"):
+        BufferPool().rent(shape, np.uint8)
+
+
+def test_rent_refuses_objects():
+    with pytest.raises(TypeError, match="dtype"):
+        BufferPool().rent(3, object)
+
+
+def test_the_default_collator_has_a_pool_of_its_own():
+    first, second = ImageBatchCollator(), ImageBatchCollator()
+    samples = SAMPLES[:2]
+    key = onemodel.BatchKey(0, 0, 0, 0, np.arange(2))
+    left, right = first(samples, key), second(samples, key)
+    assert not np.shares_memory(left.images, right.images)
