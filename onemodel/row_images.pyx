@@ -141,14 +141,14 @@ cdef const char *crop_apply(
     # columns [start, stop) of the result come from the image, the others are 0
     cdef int64_t start = min(max(-place.left, 0), width)
     cdef int64_t stop = max(min(before.width - place.left, width), start)
-    cdef int64_t plane, y, row
+    cdef int64_t _plane, y, row
     if (
         place.top == 0 and place.left == 0
         and after.height == before.height and after.width == before.width
     ):
         return source
     cdef char *result = target
-    for plane in range(planes(before)):
+    for _plane in range(planes(before)):
         for y in range(after.height):
             row = y + place.top
             if 0 <= row < before.height:

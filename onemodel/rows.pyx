@@ -1,15 +1,15 @@
 """Row transforms: the generator of a batch and its rows, and the runner of chains of stages.
 
-The protocol stands in rows.pxd; the transforms in row_images.pyx, normalize.pyx and mixup.pyx.
+The protocol stands in rows.pxd; the transforms in row_images.pyx, normalize.pyx.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint64_t, uintptr_t
+from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
 
 import numpy as np
 
-from onemodel.checks import TWO_63, integer, uint64
+from onemodel.checks import integer, uint64
 from onemodel.rng cimport (
     ROW_STREAM,
     TRANSFORM_STREAM,
@@ -92,7 +92,7 @@ cdef class BatchRng(SampleRng):
         return self.states
 
     def row_u64(self, rows):
-        """Return one draw of ``next_u64`` from each of the first ``rows`` rows: uint64 [rows].
+        """Return one draw of ``next_u64`` from each of the first rows: uint64 [rows].
 
         For transforms in Python whose draws must not change with the number of shards.
         """
@@ -105,7 +105,7 @@ cdef class BatchRng(SampleRng):
         return values
 
     def row_random(self, rows):
-        """Return one draw of ``next_double`` from each of the first ``rows`` rows: float64 [rows]."""
+        """Return one draw of ``next_double`` from each of the first rows: float64 [rows]."""
         values = np.empty(integer("rows", rows, 0, 1 << 60), np.float64)
         cdef double[::1] flat = values
         cdef uint64_t *states = self.row_states(flat.shape[0])

@@ -50,7 +50,8 @@ def field_of(batch: Structure, key: int | str | None, place: int) -> Field:
             return USUAL_KEYS[place]
         if len(batch) <= place:
             raise TypeError(f"the batch must have {place + 1} arrays, got the keys {list(batch)}")
-        return list(batch)[place]  # type: ignore[no-any-return]
+        names: list[str] = list(batch)
+        return names[place]
     if isinstance(batch, tuple):
         position = place if key is None else key
         if not isinstance(position, int):
@@ -85,7 +86,7 @@ def put(batch: Structure, field: Field, array: Any) -> Structure:
 def rebuilt(batch: tuple[Any, ...], items: list[Any]) -> tuple[Any, ...]:
     """Return a tuple of the batch's own kind: a named tuple stays one."""
     make = getattr(type(batch), "_make", None)
-    return tuple(items) if make is None else make(items)  # type: ignore[no-any-return]
+    return tuple(items) if make is None else make(items)
 
 
 def map_arrays(batch: Structure, function: Callable[[Any], Any]) -> Structure:
