@@ -23,7 +23,7 @@ def row_generators(seed, epoch, step, first_slot, rows):
 
 
 def planes_of(image):
-    """A view [C, H, W] of one image: uint8 is [H, W, C], float32 is [C, H, W]; C may be left out."""
+    """A view [C, H, W] of one image: uint8 is [H, W, C], float32 is [C, H, W]; C may lack."""
     if image.ndim == 2:
         return image[None]
     return image.transpose(2, 0, 1) if image.dtype == np.uint8 else image
