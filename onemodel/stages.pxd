@@ -8,12 +8,18 @@ way the pixels are walked.
 
 To add one: subclass NativeAugmentation, fill `self.stage` in __init__ (settings must live as
 long as the object: point at a C struct that is a field of it), and give the class a docstring
-that lists its draws in order.
+that lists its draws in order, a __repr__ that shows every argument and a __reduce__ for pickle.
+examples/custom_augmentation in the source repository is a whole package that does so.
+
+What a stage must keep so that batches replay: it reads nothing but its arguments, draws from
+`state` alone, and computes with integers and float32 + - * / in an order that its docstring
+gives (compile with -ffp-contract=off). Rows come in any order and on any thread.
 """
 
 from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memcpy
 
-from onemodel.rng cimport next_single
+from onemodel.rng cimport next_below, next_single
 
 
 ctypedef struct ImageShape:
@@ -76,15 +82,50 @@ cdef void edit_image(
 ) noexcept nogil
 
 
+cdef inline void copy_row(float *target, const float *source, int64_t width) noexcept nogil:
+    """What edit_row does to a row that the stage leaves as it is."""
+    if target != source:
+        memcpy(target, source, <size_t>width * sizeof(float))
+
+
+# Arguments. Each check names the argument, the accepted range and the value.
+
 ctypedef struct Span:
     float low
     float width
 
 
+ctypedef struct IntegerSpan:
+    int64_t low
+    uint64_t count              # how many integers: both ends are in
+
+
+cdef tuple pair_of(name, bounds)                            # two floats
 cdef Span span_of(name, bounds) except *
+cdef tuple integer_pair_of(name, bounds, low, high)         # low <= first <= second < high
+cdef IntegerSpan integer_span_of(tuple pair)
+cdef double number_of(name, value) except? -1               # finite in float32
+cdef double chance_of(name, value) except? -1               # in [0, 1]
 
 
 cdef inline float draw_span(const Span *span, uint64_t *state) noexcept nogil:
     """low + (high - low) * next_single, each operation rounded to float32."""
     cdef float part = span.width * next_single(state)
     return span.low + part
+
+
+cdef inline int64_t draw_integer(const IntegerSpan *span, uint64_t *state) noexcept nogil:
+    """low + next_int(high - low + 1): every integer of the span alike."""
+    return span.low + <int64_t>next_below(state, span.count)
+
+
+cdef inline bint draw_chance(double chance, uint64_t *state) noexcept nogil:
+    """next_single < chance, compared in float64. The draw is made whatever the chance."""
+    return <double>next_single(state) < chance
+
+
+# The DrawFunction of a stage that is applied with a chance: settings points at the chance (a
+# double), drawn is one int64, 0 where the image stays as it is.
+cdef void draw_applied(
+    const void *settings, uint64_t *state, const ImageShape *shape, void *drawn
+) noexcept nogil

@@ -12,5 +12,11 @@ class NativeAugmentation:
 
 class Program:
     def __init__(self, parts: Iterable[NativeAugmentation]) -> None: ...
+    def __call__(
+        self,
+        rng: SampleRng,
+        image: NDArray[np.float32],
+        out: NDArray[np.float32] | None = ...,
+    ) -> None: ...
     @property
     def parts(self) -> tuple[NativeAugmentation, ...]: ...

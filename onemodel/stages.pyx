@@ -5,9 +5,11 @@ The protocol stands in stages.pxd; the augmentations in pointwise.pyx and spatia
 
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
 
 import math
 
+from onemodel.checks import integer
 from onemodel.rng cimport SampleRng
 
 __all__ = ["NativeAugmentation", "Program"]
@@ -17,50 +19,56 @@ cdef class NativeAugmentation:
     """What native augmentations share; see stages.pxd for how to write one.
 
     ``augmentation(rng, image)`` edits a C-contiguous, writable float32 array [C, H, W] in place
-    and returns None.
+    and returns None. An augmentation never changes: its attributes are read-only, its repr shows
+    every argument exactly, it can be pickled and used by several threads at once.
     """
 
     def __call__(self, SampleRng rng not None, image):
         """Edit ``image`` in place with draws from ``rng``.
 
         Raises:
-            TypeError, ValueError: if the image is not a writable, C-contiguous float32 [C, H, W].
+            TypeError, ValueError: if the image is not a writable, C-contiguous float32 [C, H, W]
+                with at least one pixel.
         """
-        cdef float[:, :, ::1] pixels = image
-        cdef ImageShape shape
-        shape.channels, shape.height, shape.width = pixels.shape[0], pixels.shape[1], pixels.shape[2]
-        cdef int64_t size = shape.channels * shape.height * shape.width
-        if size == 0:
-            raise ValueError(f"image must have pixels, got shape {image.shape}")
-        cdef char *drawn = <char *>malloc(self.stage.drawn_bytes + 8)
-        cdef float *scratch = <float *>malloc(size * sizeof(float))
-        if drawn == NULL or scratch == NULL:
-            free(drawn)
-            free(scratch)
-            raise MemoryError(f"no memory for an image of {size} pixels")
-        with nogil:
-            draw_stages(&self.stage, 1, &rng.current, &shape, drawn)
-            edit_image(&self.stage, 1, drawn, &shape, &pixels[0, 0, 0], scratch)
-        free(drawn)
-        free(scratch)
+        cdef float[:, :, ::1] pixels = writable_pixels("image", image)
+        check_stage(self)
+        edit_in_place(&self.stage, 1, self.stage.drawn_bytes, rng, pixels)
 
 
 cdef class Program:
     """Native augmentations in order, ready to run without the GIL.
 
+    ``program(rng, image)`` edits an image in place; ``program(rng, image, out)`` leaves it as it
+    is and writes what it becomes to ``out``, in one pass where every part edits rows. Both make
+    the draws and the bytes of the parts called one after another.
+
     Args:
         parts: NativeAugmentation objects; the program keeps them alive.
+
+    Raises:
+        TypeError: if a part is not a native augmentation, or was not initialised.
+
+    >>> import numpy as np
+    >>> from onemodel import SampleRng
+    >>> from onemodel.augment import GainOffset, Invert
+    >>> image = np.zeros((1, 1, 2), np.float32)
+    >>> Program([GainOffset((1, 1), (0.25, 0.25)), Invert(1)])(SampleRng(0), image)
+    >>> image
+    array([[[0.75, 0.75]]], dtype=float32)
     """
 
     def __init__(self, parts):
         self.parts = tuple(parts)
         self.by_rows = True
+        self.count, self.drawn_bytes = 0, 0
+        free(self.stages)
         self.stages = <Stage *>malloc((len(self.parts) + 1) * sizeof(Stage))
         if self.stages == NULL:
             raise MemoryError(f"no memory for {len(self.parts)} stages")
         for part in self.parts:
             if not isinstance(part, NativeAugmentation):
                 raise TypeError(f"parts must be native augmentations, got {part!r}")
+            check_stage(part)
             self.stages[self.count] = (<NativeAugmentation>part).stage
             if self.stages[self.count].edit_row == NULL:
                 self.by_rows = False
@@ -69,6 +77,119 @@ cdef class Program:
 
     def __dealloc__(self):
         free(self.stages)
+
+    def __call__(self, SampleRng rng not None, image, out=None):
+        """Edit ``image`` in place, or write what it becomes to ``out``.
+
+        Args:
+            rng: the generator that every part draws from, in order.
+            image: C-contiguous float32 [C, H, W] with at least one pixel.
+            out: None, or an array like ``image`` that shares no memory with it.
+
+        Raises:
+            TypeError, ValueError: if an array is not as described.
+        """
+        cdef const float[:, :, ::1] source
+        cdef float[:, :, ::1] target
+        if out is None:
+            target = writable_pixels("image", image)
+        else:
+            target = writable_pixels("out", out)
+            if image is None:
+                raise TypeError("image must be a float32 array [C, H, W], got None")
+            try:
+                source = image
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"image must be C-contiguous float32 [C, H, W]: {error}") from None
+            if (
+                source.shape[0] != target.shape[0]
+                or source.shape[1] != target.shape[1]
+                or source.shape[2] != target.shape[2]
+            ):
+                raise ValueError(f"out must have the image's shape {image.shape}, got {out.shape}")
+            if self.by_rows and self.count:
+                edit_rows(self, rng, source, target)
+                return
+            memcpy(&target[0, 0, 0], &source[0, 0, 0], source.nbytes)
+        if self.count:
+            edit_in_place(self.stages, self.count, self.drawn_bytes, rng, target)
+
+    def __repr__(self):
+        return f"Program([{', '.join(map(repr, self.parts))}])"
+
+    def __reduce__(self):
+        return Program, (self.parts,)
+
+
+cdef float[:, :, ::1] writable_pixels(name, image):
+    cdef float[:, :, ::1] pixels
+    if image is None:           # which a memoryview would take
+        raise TypeError(f"{name} must be a float32 array [C, H, W], got None")
+    try:
+        pixels = image
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"{name} must be a writable, C-contiguous float32 array [C, H, W]: {error}"
+        ) from None
+    if pixels.nbytes == 0:
+        raise ValueError(f"{name} must have pixels, got shape {image.shape}")
+    return pixels
+
+
+cdef int check_stage(NativeAugmentation part) except -1:
+    """Stop before a call through NULL: a subclass may have left __init__ out."""
+    if part.stage.draw == NULL or (part.stage.edit_row == NULL and part.stage.edit_image == NULL):
+        raise TypeError(f"{type(part).__name__} was not initialised: its __init__ must run")
+    return 0
+
+
+cdef ImageShape shape_of(const float[:, :, ::1] pixels) noexcept:
+    cdef ImageShape shape
+    shape.channels, shape.height, shape.width = pixels.shape[0], pixels.shape[1], pixels.shape[2]
+    return shape
+
+
+cdef int edit_in_place(
+    const Stage *stages, int count, int64_t drawn_bytes, SampleRng rng, float[:, :, ::1] pixels
+) except -1:
+    cdef ImageShape shape = shape_of(pixels)
+    cdef size_t scratch_bytes = 1
+    cdef int k
+    for k in range(count):
+        if stages[k].edit_row == NULL:
+            scratch_bytes = pixels.nbytes
+    cdef char *drawn = <char *>malloc(drawn_bytes + 8)
+    cdef float *scratch = <float *>malloc(scratch_bytes)
+    if drawn == NULL or scratch == NULL:
+        free(drawn)
+        free(scratch)
+        raise MemoryError(f"no memory to edit an image of {pixels.nbytes} bytes")
+    with nogil:
+        draw_stages(stages, count, &rng.current, &shape, drawn)
+        edit_image(stages, count, drawn, &shape, &pixels[0, 0, 0], scratch)
+    free(drawn)
+    free(scratch)
+    return 0
+
+
+cdef int edit_rows(
+    Program program, SampleRng rng, const float[:, :, ::1] source, float[:, :, ::1] target
+) except -1:
+    cdef ImageShape shape = shape_of(source)
+    cdef int64_t channel, row
+    cdef char *drawn = <char *>malloc(program.drawn_bytes + 8)
+    if drawn == NULL:
+        raise MemoryError(f"no memory for {program.drawn_bytes} bytes of parameters")
+    with nogil:
+        draw_stages(program.stages, program.count, &rng.current, &shape, drawn)
+        for channel in range(shape.channels):
+            for row in range(shape.height):
+                edit_row(
+                    program.stages, program.count, drawn, &shape, channel, row,
+                    &source[channel, row, 0], &target[channel, row, 0]
+                )
+    free(drawn)
+    return 0
 
 
 cdef inline int64_t padded(int64_t size) noexcept nogil:
@@ -118,18 +239,73 @@ cdef void edit_image(
         drawn += padded(stages[k].drawn_bytes)
 
 
+cdef void draw_applied(
+    const void *settings, uint64_t *state, const ImageShape *shape, void *drawn
+) noexcept nogil:
+    (<int64_t *>drawn)[0] = draw_chance((<const double *>settings)[0], state)
+
+
+cdef double number_of(name, value) except? -1:
+    """Check a number that float32 holds; it is rounded to float32 where it is used."""
+    if isinstance(value, (str, bytes, bytearray)):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(f"{name} must be a number, got {value!r}") from None
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be finite, got {number}")
+    if not math.isfinite(<float>number):
+        raise ValueError(f"{name} must fit in float32, got {number}")
+    return number
+
+
+cdef double chance_of(name, value) except? -1:
+    """Check a probability."""
+    chance = number_of(name, value)
+    if not 0 <= chance <= 1:
+        raise ValueError(f"{name} must be in [0, 1], got {chance}")
+    return chance
+
+
+cdef tuple pair_of(name, bounds):
+    """Check a (low, high) pair of floats and return it as such."""
+    try:
+        low, high = bounds
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a pair (low, high), got {bounds!r}") from None
+    low, high = number_of(f"{name}'s low", low), number_of(f"{name}'s high", high)
+    if not low <= high:
+        raise ValueError(f"{name} must have low <= high, got ({low}, {high})")
+    return low, high
+
+
 cdef Span span_of(name, bounds) except *:
     """Check a (low, high) pair: the span is subtracted in float64 and rounded once."""
     cdef Span span
-    try:
-        low, high = bounds
-        low, high = float(low), float(high)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a pair (low, high), got {bounds!r}") from None
-    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        raise ValueError(f"{name} must be finite with low <= high, got ({low}, {high})")
+    low, high = pair_of(name, bounds)
     span.low = <float>low
     span.width = <float>(<double>high - <double>low)
-    if not (math.isfinite(span.low) and math.isfinite(span.width)):
-        raise ValueError(f"{name} must fit in float32, got ({low}, {high})")
+    if not math.isfinite(span.width):
+        raise ValueError(f"{name} must have high - low in float32, got ({low}, {high})")
+    return span
+
+
+cdef tuple integer_pair_of(name, bounds, low, high):
+    """Check a pair of integers, low <= first <= second < high, and return it as such."""
+    try:
+        first, second = bounds
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a pair (low, high), got {bounds!r}") from None
+    first = integer(f"{name}'s low", first, low, high)
+    second = integer(f"{name}'s high", second, low, high)
+    if not first <= second:
+        raise ValueError(f"{name} must have low <= high, got ({first}, {second})")
+    return first, second
+
+
+cdef IntegerSpan integer_span_of(tuple pair):
+    cdef IntegerSpan span
+    span.low = pair[0]
+    span.count = pair[1] - pair[0] + 1
     return span

@@ -21,6 +21,16 @@ typedef struct {
     /* target[k] = source[k] * scale - shift, each operation rounded. */
     void (*convert)(float *target, const uint8_t *source, int64_t count, float scale,
                     float shift);
+    /* target[k] = source[k] + sigma * (normal draw k after `state`, twelve words each); target
+     * may be source. */
+    void (*noise)(float *target, const float *source, int64_t count, uint64_t state,
+                  float sigma);
+    /* target[k] = source[count - 1 - k]; target may be source. */
+    void (*reverse)(float *target, const float *source, int64_t count);
+    /* target[k] = ((before[k] + after[k]) + (middle[k] + middle[k])) * scale. No overlap of the
+     * target with the others. */
+    void (*binomial)(float *target, const float *before, const float *middle,
+                     const float *after, int64_t count, float scale);
     /* Pixels of three interleaved bytes, rows left to right or right to left, to three planes:
      * target[c][y][x] = source * scale[c] - shift[c], each operation rounded. streamed: use
      * stores that go around the caches where lines are whole. No overlap. */

@@ -1,6 +1,6 @@
 """The table of row loops that this processor runs; other kernels call through `table`."""
 
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 
 cdef extern from "vector.h":
@@ -9,6 +9,11 @@ cdef extern from "vector.h":
         void (*stream)(float *, const float *, int64_t) noexcept nogil
         void (*gain_offset)(float *, const float *, int64_t, float, float) noexcept nogil
         void (*convert)(float *, const uint8_t *, int64_t, float, float) noexcept nogil
+        void (*noise)(float *, const float *, int64_t, uint64_t, float) noexcept nogil
+        void (*reverse)(float *, const float *, int64_t) noexcept nogil
+        void (*binomial)(
+            float *, const float *, const float *, const float *, int64_t, float
+        ) noexcept nogil
         void (*planar3)(
             float *, const uint8_t *, int64_t, int64_t, const float *, const float *, int, int
         ) noexcept nogil

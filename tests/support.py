@@ -89,26 +89,36 @@ def integers(values):
     return [int(value) for value in values]
 
 
+def same_bytes(left, right):
+    """Whether two arrays are equal in dtype, shape and every byte."""
+    left, right = np.asarray(left), np.asarray(right)
+    return (
+        left.dtype == right.dtype
+        and left.shape == right.shape
+        and left.tobytes(order="C") == right.tobytes(order="C")
+    )
+
+
 def assert_same_bytes(actual, expected):
-    """Equal in dtype, shape and every byte."""
+    """Equal in dtype, shape and every byte, with a readable difference where not."""
     actual, expected = np.asarray(actual), np.asarray(expected)
     assert actual.dtype == expected.dtype
     assert actual.shape == expected.shape
-    if actual.tobytes(order="C") != expected.tobytes(order="C"):
+    if not same_bytes(actual, expected):
         np.testing.assert_array_equal(actual, expected)
         pytest.fail("the values are equal, the bytes are not (a zero of the other sign?)")
 
 
 @contextlib.contextmanager
 def refused(error, *words):
-    """The block raises `error`, and its message holds every one of `words`.
+    """The block raises `error`, and its message or notes hold every one of `words`.
 
     A string stands for a whole word of the message (the argument's name); anything else for its
     text (the value received).
     """
     with pytest.raises(error) as caught:
         yield caught
-    message = str(caught.value)
+    message = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
     for word in words:
         if isinstance(word, str) and word.isidentifier():
             assert re.search(rf"\b{word}\b", message), f"no {word!r} in: {message}"

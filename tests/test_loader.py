@@ -5,10 +5,14 @@ in order and are built no further ahead than `prefetch`; an error of anyone's co
 own step, whole, and ends the stream.
 """
 
+import contextlib
 import gc
 import itertools
 import json
+import os
 import re
+import subprocess
+import sys
 import threading
 import traceback
 import weakref
@@ -17,7 +21,7 @@ import numpy as np
 import pytest
 from reference import rng as twin_rng
 from reference.digest import digest
-from reference.lines import GoldenLines
+from reference.lines import GoldenLines, gain_and_offset
 from support import PackageSamples, integers, refused
 
 import onemodel
@@ -103,7 +107,6 @@ def test_steps_run_across_epochs(workers):
         assert rows(loader.steps(4, 15)) == expected_rows(range(4, 15))
         assert rows(loader.steps(stop=3)) == expected_rows(range(3))
         assert rows(loader.steps(5, 5)) == []
-        assert rows(loader.steps(7, 2)) == []
 
 
 def test_steps_leave_the_epoch_alone():
@@ -182,7 +185,9 @@ def test_digest_of_a_tuple_numbers_its_items():
     assert onemodel.digest(arrays) == digest({"0": arrays[0], "1": arrays[1]})
 
 
-@pytest.mark.parametrize("thing", [5, "text", None, {"x": "y"}, {"x": [object()]}], ids=repr)
+@pytest.mark.parametrize(
+    "thing", [None, object(), {"x": [object()]}, (np.zeros(3), None)], ids=type
+)
 def test_digest_of_something_else(thing):
     with pytest.raises(TypeError):
         onemodel.digest(thing)
@@ -287,6 +292,37 @@ def test_a_pass_is_resumed_in_its_middle(workers, taken):
         end = (taken // STEPS + 1) * STEPS
         assert rows(fresh) == expected_rows(range(taken, end))
         assert rows(fresh) == expected_rows(range(end, end + STEPS))
+
+
+STATE_SCRIPT = """
+import json
+from reference.lines import gain_and_offset
+from test_loader import make_with_augmentation
+print(json.dumps(make_with_augmentation().state_dict()))
+"""
+
+
+def make_with_augmentation():
+    lengths = list(range(COUNT))
+    return make(
+        sampler=onemodel.BucketedSampler(lengths, BATCH, drop_last=False),
+        collate=ImageBatchCollator(augment=onemodel.Compose([gain_and_offset])),
+    )
+
+
+def test_the_state_is_the_same_in_another_process(needs_subprocess):
+    """A run goes on in a new process: nothing in the state may be an address or a salted hash."""
+    printed = subprocess.run(
+        [sys.executable, "-c", STATE_SCRIPT],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+        env=dict(os.environ, PYTHONPATH=os.pathsep.join(path for path in sys.path if path)),
+    ).stdout
+    with make_with_augmentation() as loader:
+        assert json.loads(printed) == loader.state_dict()
+        loader.load_state_dict(json.loads(printed))
 
 
 def test_a_state_is_applied_once():
@@ -566,6 +602,82 @@ def test_no_reference_to_a_sample_outlives_its_batch(workers):
             assert [index for index in integers(batch.indices) if born[index]() is not None] == []
 
 
+def test_a_dataset_may_be_read_a_batch_at_a_time():
+    """PyTorch's `__getitems__` is used where a dataset has it."""
+    asked = []
+
+    class Batched(Recording):
+        def __getitems__(self, indices):
+            asked.append(indices)
+            return [self.samples[index] for index in indices]
+
+    dataset = Batched()
+    with make(dataset) as loader, make() as plain:
+        assert loader.digest(8) == plain.digest(8)
+    assert asked == expected_rows([8])
+    assert dataset.read == []
+
+
+def test_a_dataset_that_reads_too_little_is_found_out():
+    class Batched(Recording):
+        def __getitems__(self, indices):
+            return [self.samples[index] for index in indices[1:]]
+
+    with make(Batched()) as loader, refused(ValueError, "__getitems__", 4, 3):
+        loader[0]
+
+
+def drive(coroutine):
+    """Run a coroutine that only ever yields to its event loop, without one."""
+    try:
+        while True:
+            coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value
+
+
+@workers_0_and_2
+def test_async_for(workers):
+    async def consume(loader):
+        passed = [integers(batch.indices) async for batch in loader.aiter()]
+        return passed, [integers(batch.indices) async for batch in loader.steps(3, 5)]
+
+    with make(workers=workers) as loader:
+        passed, some = drive(consume(loader))
+        assert loader.epoch == 1
+    assert passed == expected_rows(range(STEPS))
+    assert some == expected_rows([3, 4])
+
+
+def test_async_for_lets_others_run_between_batches():
+    async def consume(stream, taken):
+        async for batch in stream:
+            taken.append(batch.step)
+
+    with make() as loader:
+        taken, seen = [], []
+        coroutine = consume(loader.steps(0, 5), taken)
+        with contextlib.suppress(StopIteration):
+            while True:
+                coroutine.send(None)
+                seen.append(len(taken))
+    assert taken == list(range(5))
+    assert seen == list(range(6))
+
+
+def test_a_platform_without_threads_runs_without_workers(monkeypatch):
+    """As in a browser: no error, no warning, no thread, the same batches."""
+    monkeypatch.setattr("onemodel.platform.can_start_threads", lambda: False)
+
+    def no_start(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", no_start)
+    with make(workers=4) as loader:
+        assert loader.workers == 0
+        assert rows(loader) == expected_rows(range(STEPS))
+
+
 def test_epoch_and_step_of_a_batch():
     with make() as loader:
         for g, batch in enumerate(loader.steps(0, 2 * STEPS)):
@@ -610,11 +722,10 @@ def bad_index():
 
 
 def assert_note(error, **facts):
-    """Exactly one note was added, and it holds each name with its value."""
-    assert len(error.__notes__) == 1
-    note = error.__notes__[0]
+    """The notes hold each name with its value."""
+    notes = "\n".join(error.__notes__)
     for name, value in facts.items():
-        assert re.search(rf"\b{name.replace('_', ' ')}\b\D{{0,3}}{value}\b", note), note
+        assert re.search(rf"\b{name.replace('_', ' ')}\b\D{{0,3}}{value}\b", notes), notes
 
 
 @every_count
@@ -635,7 +746,8 @@ def test_an_error_arrives_at_its_step_and_ends_the_stream(workers, make_error):
     start = BAD_STEP - 2  # the bad index is read by no earlier step of this run
     assert bad_index() not in flat(expected_rows(range(start, BAD_STEP)))
     with make(Broken(bad_index(), error), workers=workers) as loader:
-        stream = loader.steps(start, BAD_STEP + 20)
+        # To the end of the epoch: in the next one the same object would be raised once more.
+        stream = loader.steps(start, 2 * STEPS)
         assert rows([next(stream), next(stream)]) == expected_rows([start, start + 1])
         with pytest.raises(type(error)) as caught:
             next(stream)
@@ -750,12 +862,11 @@ def test_a_bad_sample_says_which(workers):
                 return Sample(np.zeros((1, 2, 3)))
             return self.samples[index]
 
-    with make(Bad(), workers=workers) as loader:
-        with pytest.raises(TypeError) as caught:
-            list(loader.steps(BAD_STEP, BAD_STEP + 1))
-        text = "\n".join([str(caught.value), *caught.value.__notes__])
-        for word in ("float64", str(bad_index()), str(BAD_SLOT), str(BAD_STEP)):
-            assert re.search(rf"\b{word}\b", text), text
+    with (
+        make(Bad(), workers=workers) as loader,
+        refused((TypeError, ValueError), "float64", bad_index(), BAD_SLOT, BAD_STEP),
+    ):
+        list(loader.steps(BAD_STEP, BAD_STEP + 1))
 
 
 # Closing
@@ -810,14 +921,20 @@ def test_seed_and_steps_are_words(value, error):
             loader.set_epoch(value)
         with refused(error, "start", value):
             loader.steps(value)
-        with refused(error, "stop", value):
-            loader.steps(0, value)
+        if value != 2**64:  # the end is not part of the run, so it may be one past the last step
+            with refused(error, "stop", value):
+                loader.steps(0, value)
         with refused((error, IndexError), value):
             loader[value]
         with refused((error, IndexError), value):
             loader.explain(value)
         with refused((error, IndexError), value):
             loader.digest(value)
+
+
+def test_stop_stands_after_start():
+    with make() as loader, refused(ValueError, "stop", 2, 7):
+        loader.steps(7, 2)
 
 
 def test_numpy_integers_are_taken():
@@ -842,14 +959,28 @@ def test_prefetch(value, error):
         make(prefetch=value)
 
 
-@pytest.mark.parametrize("shard", [(2, 2), (-1, 2), (0, 0), (0, -1), (0,), (0, 1, 2), 5], ids=repr)
-def test_shard(shard):
-    with refused((TypeError, ValueError), "shard", shard):
+@pytest.mark.parametrize(
+    ("shard", "value"),
+    [
+        ((2, 2), 2),
+        ((-1, 2), -1),
+        ((0, 0), 0),
+        ((0, -1), -1),
+        ((0, 1.0), 1.0),
+        ((False, 2), False),
+        ((0,), (0,)),
+        ((0, 1, 2), (0, 1, 2)),
+        (5, 5),
+    ],
+    ids=repr,
+)
+def test_shard(shard, value):
+    with refused((TypeError, ValueError), "shard", value):
         make(shard=shard)
 
 
 def test_shards_divide_the_batch():
-    with refused(ValueError, "shard", 3, BATCH):
+    with refused(ValueError, "world", 3, BATCH):
         make(shard=(0, 3))
 
 
@@ -883,7 +1014,7 @@ def test_batch_size_or_sampler():
 @pytest.mark.parametrize("name", ["transform", "collate", "sampler", "dataset"])
 def test_what_cannot_serve(name):
     arguments = {"dataset": SAMPLES, "sampler": ShuffledSampler(COUNT, BATCH)} | {name: 5}
-    with refused(TypeError, name, 5):
+    with refused(TypeError, name, "int" if name == "dataset" else 5):
         DataLoader(**arguments)
 
 
