@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks import peers_arrays, reference
 from benchmarks import workloads as work
-from benchmarks.ceiling import ArraysCeiling, CeilingMissing
+from benchmarks.ceiling import ArraysCeiling, CeilingMissingError
 from benchmarks.harness import Contender, Measure, compare, counted, streamed
 from benchmarks.lines import missing
 from benchmarks.numpy_loops import NumpyArrays
@@ -42,7 +42,7 @@ def ceilings(pixels: np.ndarray, batch: int) -> list[Contender]:
 
     try:
         kernels = ceiling(8).kernels()
-    except CeilingMissing as error:
+    except CeilingMissingError as error:
         return [missing("C loop", error)]
     found = [
         Contender(f"C loop, {name}", "ceiling", start(number, threads, 8), threads)

@@ -51,6 +51,7 @@ class Result:
 
     @property
     def median(self) -> float:
+        """The median of the rounds, NaN where there are none."""
         return statistics.median(self.figures) if self.figures else float("nan")
 
     @property

@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks import peers_lines, reference
 from benchmarks import workloads as work
-from benchmarks.ceiling import CeilingMissing, LinesCeiling
+from benchmarks.ceiling import CeilingMissingError, LinesCeiling
 from benchmarks.harness import Contender, Measure, compare, counted, streamed
 from benchmarks.numpy_loops import NumpyLines
 from benchmarks.report import Table
@@ -53,7 +53,7 @@ def ceilings(data: work.Lines) -> list[Contender]:
 
     try:
         kernels = ceiling(8).kernels()
-    except CeilingMissing as error:
+    except CeilingMissingError as error:
         return [missing("C loop", error)]
     found = [
         Contender(f"C loop, {name}", "ceiling", start(number, threads, 8), threads)

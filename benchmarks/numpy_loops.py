@@ -79,7 +79,7 @@ class NumpyArrays:
 
     def __init__(self, pixels: np.ndarray, batch: int, *, reuse: bool) -> None:
         self.pixels, self.batch, self.reuse = pixels, batch, reuse
-        count, height, width, channels = pixels.shape
+        _, height, width, channels = pixels.shape
         self.rows = np.empty((batch, height, width, channels), np.uint8)
         self.planes = np.empty((self.BLOCK, channels, height, width), np.uint8)
         self.output = np.empty((batch, channels, height, width), np.float32)

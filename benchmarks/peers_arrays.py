@@ -40,11 +40,15 @@ def same(batch: Any) -> Any:
     return batch
 
 
-def torch_start(pixels: np.ndarray, batch: int, workers: int) -> Callable[[], Measure]:
+def torch_start(
+    pixels: np.ndarray, batch: int, workers: int, openmp: int = 1
+) -> Callable[[], Measure]:
     def begin() -> Measure:
+        import torch
         from torch.utils.data import DataLoader
 
         def stream() -> Iterator[Any]:
+            torch.set_num_threads(openmp)
             return epochs(
                 DataLoader(
                     TorchPictures(pixels),
@@ -136,6 +140,11 @@ def contenders(pixels: np.ndarray, batch: int, *, quick: bool) -> list[Contender
         Contender("PyTorch DataLoader, __getitems__", "peer", torch_start(pixels, batch, n), n)
         for n in counts
     ]
+    found.append(
+        Contender(
+            "PyTorch DataLoader, two OpenMP threads", "peer", torch_start(pixels, batch, 0, 2), 2
+        )
+    )
     found += [
         Contender("SPDL pipeline, NumPy", "peer", spdl_start(pixels, batch, n), n)
         for n in counts

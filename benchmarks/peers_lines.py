@@ -68,9 +68,11 @@ def epochs(loader: Any) -> Iterator[Any]:
 
 def torch_start(data: work.Lines, workers: int) -> Callable[[], Measure]:
     def begin() -> Measure:
+        import torch
         from torch.utils.data import DataLoader
 
         def stream() -> Iterator[Any]:
+            torch.set_num_threads(1)  # in its favour: each call here is too small to share out
             return epochs(
                 DataLoader(
                     TorchLines(data),

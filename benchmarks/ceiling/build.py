@@ -16,7 +16,7 @@ FLAGS = ("-O3", "-ffp-contract=off", "-shared", "-fPIC", "-pthread")
 SOURCES = ("lines.c", "arrays.c", "permutation.c", "threads.c")
 
 
-class CeilingMissing(RuntimeError):
+class CeilingMissingError(RuntimeError):
     """There is no C compiler here, or it failed; the message says which."""
 
 
@@ -25,14 +25,14 @@ def library() -> ctypes.CDLL:
     """Return the compiled ceilings (built once a process, in a temporary folder)."""
     compiler = shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc")
     if compiler is None:
-        raise CeilingMissing("no C compiler: neither $CC, cc nor gcc was found")
+        raise CeilingMissingError("no C compiler: neither $CC, cc nor gcc was found")
     folder = Path(__file__).parent
     with tempfile.TemporaryDirectory(prefix="onemodel-ceiling-") as scratch:
         target = Path(scratch) / "ceiling.so"
         command = [compiler, *FLAGS, *(str(folder / name) for name in SOURCES), "-o", str(target)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise CeilingMissing(f"{' '.join(command)} failed:\n{done.stderr.strip()}")
+            raise CeilingMissingError(f"{' '.join(command)} failed:\n{done.stderr.strip()}")
         loaded = ctypes.CDLL(str(target))
     for name in ("lines_kernel", "arrays_kernel"):
         getattr(loaded, name).restype = ctypes.c_char_p

@@ -9,7 +9,7 @@ import ctypes
 
 import numpy as np
 
-from benchmarks.ceiling.build import CeilingMissing, kernels, library
+from benchmarks.ceiling.build import CeilingMissingError, kernels, library
 
 Pointer = ctypes.c_void_p
 
@@ -163,4 +163,4 @@ def permutation_take(n: int, key: int, first: int, out: np.ndarray, kind: str = 
         ctypes.c_int64(out.size), Pointer(out.ctypes.data),
     )  # fmt: skip
     if done == 0:
-        raise CeilingMissing("this CPU has no AVX2")
+        raise CeilingMissingError("this CPU has no AVX2")
