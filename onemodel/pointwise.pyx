@@ -222,8 +222,8 @@ cdef void erase_draw(
     cdef const EraseSettings *erase = <const EraseSettings *>settings
     cdef Rectangle *rectangle = <Rectangle *>drawn
     cdef int64_t height, width
-    cdef int64_t k
-    for k in range(erase.count):
+    cdef int64_t _k
+    for _k in range(erase.count):
         height = draw_integer(&erase.size, state)
         width = draw_integer(&erase.size, state)
         rectangle.top = <int64_t>next_below(state, <uint64_t>shape.height) - height // 2
@@ -242,9 +242,9 @@ cdef void erase_row(
     cdef const EraseSettings *erase = <const EraseSettings *>settings
     cdef const Rectangle *rectangle = <const Rectangle *>drawn
     cdef float fill = erase.fill
-    cdef int64_t k, column
+    cdef int64_t _k, column
     copy_row(target, source, shape.width)
-    for k in range(erase.count):
+    for _k in range(erase.count):
         if rectangle.top <= row < rectangle.bottom:
             for column in range(rectangle.left, rectangle.right):
                 target[column] = fill

@@ -205,10 +205,10 @@ cdef void blur_image(
     cdef int64_t height = shape.height
     cdef int64_t width = shape.width
     cdef int64_t kept = min(height, 3)
-    cdef int64_t channel, row
+    cdef int64_t _channel, row
     if not (<const int64_t *>drawn)[0]:
         return
-    for channel in range(shape.channels):
+    for _channel in range(shape.channels):
         blur_across(scratch, image, width)
         for row in range(height):
             if row + 1 < height:
