@@ -4,6 +4,7 @@ import hashlib
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -11,24 +12,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reference.digit_lines import DigitLines as Twin
-from support import same_bytes
+from support import assert_same_bytes
 
 from onemodel.datasets import DigitLines
 
 ROOT = Path(__file__).parents[1]
 
 
-def same_sample(sample, twin):
-    return (
-        same_bytes(sample.image, twin.image)
-        and list(sample.target) == list(twin.target)
-        and sample.label == twin.label
-    )
+def assert_same_sample(sample, twin):
+    assert_same_bytes(sample.image, twin.image)
+    assert list(sample.target) == list(twin.target)
+    assert sample.label == twin.label
 
 
 def test_lines_are_those_of_the_twin():
     lines, twin = DigitLines(12, seed=0), Twin(12, seed=0)
-    assert all(same_sample(lines[i], twin[i]) for i in range(12))
+    for i in range(12):
+        assert_same_sample(lines[i], twin[i])
 
 
 @given(
@@ -41,7 +41,7 @@ def test_lines_are_those_of_the_twin():
 def test_any_line_is_that_of_the_twin(seed, index, least, more, height):
     arguments = {"seed": seed, "digits": (least, least + more), "height": height}
     lines = DigitLines(2**31 - 1, **arguments)
-    assert same_sample(lines[index], Twin(2**31 - 1, **arguments)[index])
+    assert_same_sample(lines[index], Twin(2**31 - 1, **arguments)[index])
 
 
 def test_what_a_sample_holds():
@@ -92,7 +92,7 @@ def test_a_returned_line_is_the_callers_own():
     lines = DigitLines(2)
     before = lines[0].image.copy()
     lines[0].image[...] = 7
-    assert same_bytes(lines[0].image, before)
+    assert_same_bytes(lines[0].image, before)
 
 
 def test_threads_read_the_same_lines(needs_threads):
@@ -113,8 +113,8 @@ def test_widths_cannot_be_changed():
 
 def test_indices():
     lines = DigitLines(3)
-    assert same_bytes(lines[-1].image, lines[2].image)
-    assert same_bytes(lines[np.int32(1)].image, lines[1].image)
+    assert_same_bytes(lines[-1].image, lines[2].image)
+    assert_same_bytes(lines[np.int32(1)].image, lines[1].image)
     for index in (3, -4, 2**70):
         with pytest.raises(IndexError, match=rf"index must be in \[-3, 3\), got {index}"):
             lines[index]
@@ -148,7 +148,7 @@ def test_repr():
 
 
 def test_data_file_is_the_one_described():
-    content = (ROOT / "onemodel" / "data" / "digits.npz").read_bytes()
+    content = resources.files("onemodel.data").joinpath("digits.npz").read_bytes()
     assert len(content) == 117_275
     assert hashlib.sha256(content).hexdigest() == DIGITS_SHA256
 

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import image as twin_image
-from support import same_bytes
+from support import assert_same_bytes
 
+import onemodel
 import onemodel.datasets.table_files as table_files
 from onemodel.datasets import DigitLines, ImageTable
 from onemodel.sample import Sample
@@ -20,21 +21,23 @@ from onemodel.sample import Sample
 COLUMNS = ("pixels", "offsets", "widths", "targets", "target_offsets", "labels")
 
 
-def same_sample(left, right):
-    return (
-        same_bytes(left.image, right.image)
-        and np.asarray(left.target).tolist() == np.asarray(right.target).tolist()
-        and left.label == right.label
-    )
+def assert_same_sample(left, right):
+    assert_same_bytes(left.image, right.image)
+    assert np.asarray(left.target).tolist() == np.asarray(right.target).tolist()
+    assert left.label == right.label
 
 
-def same_table(left, right):
-    columns = (*COLUMNS, "mean", "std", "scale", "shift")
-    return (
-        all(same_bytes(getattr(left, name), getattr(right, name)) for name in columns)
-        and (left.channels, left.height, left.names) == (right.channels, right.height, right.names)
-        and len(left) == len(right)
-    )
+def assert_same_samples(left, right):
+    assert len(left) == len(right)
+    for i in range(len(left)):
+        assert_same_sample(left[i], right[i])
+
+
+def assert_same_table(left, right):
+    for name in (*COLUMNS, "mean", "std", "scale", "shift"):
+        assert_same_bytes(getattr(left, name), getattr(right, name))
+    for name in ("channels", "height", "names"):
+        assert getattr(left, name) == getattr(right, name)
 
 
 def random_samples(seed, count, channels=2, height=3):
@@ -69,9 +72,8 @@ def gray_table():
 def test_samples_come_back(seed, count, channels, height):
     samples = random_samples(seed, count, channels, height)
     table = ImageTable.from_samples(samples)
-    assert len(table) == count
-    assert all(same_sample(table[i], samples[i]) for i in range(count))
-    assert same_table(table, ImageTable.from_samples(iter(samples)))
+    assert_same_samples(table, samples)
+    assert_same_table(table, ImageTable.from_samples(iter(samples)))
 
 
 def test_columns_are_as_described():
@@ -109,7 +111,7 @@ def test_digit_lines_fit_in_uint8_without_loss():
     lines = DigitLines(40, seed=9)
     table = ImageTable.from_samples(lines, dtype=np.uint8, std=256 / 255)
     assert table.pixels.dtype == np.uint8
-    assert all(same_sample(table[i], lines[i]) for i in range(40))
+    assert_same_samples(table, lines)
     assert np.array_equal(table.widths, lines.widths)
 
 
@@ -125,9 +127,9 @@ def test_uint8_of_samples_takes_only_what_it_can_give_back():
 def test_gray_becomes_float_as_gray8_to_planar(mean, std):
     pixels = np.arange(256, dtype=np.uint8).reshape(8, 32)
     table = ImageTable.from_arrays([pixels], mean=mean, std=std)
-    assert same_bytes(table[0].image, twin_image.gray8_to_planar(pixels, mean, std))
+    assert_same_bytes(table[0].image, twin_image.gray8_to_planar(pixels, mean, std))
     scaled = pixels[np.newaxis].astype(np.float32) * table.scale[0] - table.shift[0]
-    assert same_bytes(table[0].image, scaled)
+    assert_same_bytes(table[0].image, scaled)
 
 
 def test_colour_becomes_float_as_rgb8_to_planar():
@@ -135,14 +137,15 @@ def test_colour_becomes_float_as_rgb8_to_planar():
     mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
     table = ImageTable.from_arrays([pixels, pixels[:, ::-1]], mean=mean, std=std)
     assert (table.channels, table.height) == (3, 5)
-    assert same_bytes(table[0].image, twin_image.rgb8_to_planar(pixels, mean, std))
-    assert same_bytes(table[1].image, twin_image.rgb8_to_planar(pixels[:, ::-1], mean, std))
+    assert_same_bytes(table[0].image, twin_image.rgb8_to_planar(pixels, mean, std))
+    assert_same_bytes(table[1].image, twin_image.rgb8_to_planar(pixels[:, ::-1], mean, std))
 
 
 def test_arrays_of_floats_and_one_stacked_array():
     images = np.random.default_rng(0).standard_normal((4, 2, 3, 5)).astype(np.float32)
     table = ImageTable.from_arrays(images[:, :, ::-1], labels=np.arange(4, dtype=np.uint8))
-    assert all(same_bytes(table[i].image, images[i, :, ::-1]) for i in range(4))
+    for i in range(4):
+        assert_same_bytes(table[i].image, images[i, :, ::-1])
     assert table.labels.tolist() == [0, 1, 2, 3]
     stacked = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
     assert ImageTable.from_arrays(stacked).pixels.tolist() == list(range(24))
@@ -150,8 +153,8 @@ def test_arrays_of_floats_and_one_stacked_array():
 
 def test_indices():
     table = gray_table()
-    assert same_sample(table[-1], table[2])
-    assert same_sample(table[np.int64(1)], table[1])
+    assert_same_sample(table[-1], table[2])
+    assert_same_sample(table[np.int64(1)], table[1])
     for index in (3, -4):
         with pytest.raises(IndexError, match=rf"index must be in \[-3, 3\), got {index}"):
             table[index]
@@ -258,11 +261,11 @@ PIXELS = np.zeros(12, dtype=np.uint8)
         ({"channels": 0}, r"channels must be in \[1, 2\*\*31\), got 0"),
         ({"height": 0}, r"height must be in \[1, 2\*\*31\), got 0"),
         ({"offsets": [0, 2]}, r"offsets must have shape \(3,\), got shape \(2,\)"),
-        ({"offsets": [1, 3, 13]}, "offsets must start at 0 and move by C"),
-        ({"offsets": [0, 4, 12]}, "offsets must start at 0 and move by C"),
-        ({"targets": [1]}, "target_offsets must go from 0 to the number of targets, 1"),
-        ({"targets": [1], "target_offsets": [0, 2, 1]}, "and never fall"),
-        ({"targets": [1], "target_offsets": [0, 1, 2]}, "got 0 to 2"),
+        ({"offsets": [1, 3, 13]}, "offsets and target_offsets must start at 0"),
+        ({"offsets": [0, 4, 12]}, r"offsets\[1\] must be offsets\[0\] \+ channels \* height"),
+        ({"targets": [1]}, "targets must hold 0 symbols, got 1"),
+        ({"targets": [1], "target_offsets": [0, 2, 1]}, "target_offsets must not fall"),
+        ({"targets": [1], "target_offsets": [0, 1, 2]}, "targets must hold 2 symbols, got 1"),
         ({"labels": [1]}, "labels must be one an image, 2, got 1"),
         ({"names": ["a"]}, "names must be one an image, 2, got 1"),
     ],
@@ -290,8 +293,8 @@ def test_saved_and_opened(tmp_path, memory_map):
     ):
         table.save(tmp_path / "new" / name)
         opened = ImageTable.open(tmp_path / "new" / name, memory_map=memory_map)
-        assert same_table(table, opened)
-        assert all(same_sample(table[i], opened[i]) for i in range(len(table)))
+        assert_same_table(table, opened)
+        assert_same_samples(opened, table)
         assert not opened.pixels.flags.writeable
     assert sorted(os.listdir(tmp_path)) == ["new"]
     assert sorted(os.listdir(tmp_path / "new")) == ["floats", "gray", "named", "plain"]
@@ -395,7 +398,7 @@ def truncate(name, by):
         (write("pixels.npy", b"x" * 172), r"pixels\.npy: expected an \.npy file of format 1\.0"),
         (
             replace("offsets.npy", np.array([0, 12, 16, 45])),
-            r"table: expected columns that fit together: offsets must",
+            r"table: expected columns that fit together: offsets\[3\] must",
         ),
         (
             replace("target_offsets.npy", np.array([0, 2, 1, 3])),
@@ -533,3 +536,30 @@ def test_images_that_cannot_be_read(folder):
     (folder / "deep.png").write_bytes((folder / "b" / "1.png").read_bytes()[:60])
     with pytest.raises(ValueError, match=r"deep\.png: cannot be read as an image"):
         ImageTable.from_folder(folder)
+
+
+# In a loader
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("augmented", [False, True])
+def test_batches_are_those_of_the_samples(tmp_path, workers, augmented):
+    lines = DigitLines(60, seed=2, digits=(1, 4))
+    floats = ImageTable.from_samples(lines)
+    small = ImageTable.from_samples(lines, dtype=np.uint8, std=256 / 255)
+    small.save(tmp_path / "table")
+    augment = onemodel.augment.GainOffset((0.8, 1.2), (-0.1, 0.1)) if augmented else None
+
+    def digests(dataset):
+        with onemodel.DataLoader(
+            dataset,
+            sampler=onemodel.BucketedSampler(dataset.widths, 7, pool_batches=3),
+            collate=onemodel.ImageBatchCollator(width_multiple=4, augment=augment),
+            seed=11,
+            workers=workers,
+        ) as loader:
+            return [onemodel.digest(batch) for batch in loader.steps(0, 12)]
+
+    expected = digests(lines)
+    for table in (floats, small, ImageTable.open(tmp_path / "table")):
+        assert digests(table) == expected

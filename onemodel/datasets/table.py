@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -23,6 +23,15 @@ from onemodel.datasets.columns import (
 )
 from onemodel.datasets.folder import Folder
 from onemodel.sample import Sample
+from onemodel.sources import Columns
+
+
+@runtime_checkable
+class SampleDataset(Protocol):
+    """A dataset of samples: as many as its length, by index."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> Sample: ...
 
 
 class ImageTable:
@@ -38,7 +47,9 @@ class ImageTable:
       `target_offsets` int64 [n + 1];
     - `labels` int32 [n];
     - `channels`, `height`, and float32 [C] each `mean`, `std`, `scale`, `shift`;
-    - `names`: where each image came from, or None.
+    - `names`: where each image came from, or None;
+    - `columns`: all of it as the kernels' own `sources.Columns`, by which `ImageBatchCollator`
+      makes a batch without one object a sample.
 
     All columns are C-contiguous and read-only. Pixels of dtype uint8 become float32 when they are
     read, as `image.gray8_to_planar` and `image.rgb8_to_planar` do it: `p * scale - shift` with
@@ -106,24 +117,13 @@ class ImageTable:
         # As Python integers, which do not wrap; the sums below cannot either after this.
         elements = int(self.widths.sum()) * self.channels * self.height
         self.pixels = _checked_pixels(pixels, elements)
-        stride = self.channels * self.height
         if offsets is None:
-            self.offsets = frozen(offsets_of(self.widths * stride))
-        else:
-            self.offsets = frozen(int64_column("offsets", offsets, count + 1))
-            if self.offsets[0] or not np.array_equal(np.diff(self.offsets), self.widths * stride):
-                raise ValueError("offsets must start at 0 and move by C * H * width, they do not")
-
+            offsets = offsets_of(self.widths * (self.channels * self.height))
+        self.offsets = frozen(int64_column("offsets", offsets, count + 1))
         self.targets = frozen(int32_column("targets", targets))
         if target_offsets is None:
             target_offsets = np.zeros(count + 1, dtype=np.int64)
         self.target_offsets = frozen(int64_column("target_offsets", target_offsets, count + 1))
-        first, last = int(self.target_offsets[0]), int(self.target_offsets[-1])
-        if (first, last) != (0, len(self.targets)) or (np.diff(self.target_offsets) < 0).any():
-            raise ValueError(
-                f"target_offsets must go from 0 to the number of targets, {len(self.targets)}, "
-                f"and never fall, got {first} to {last}"
-            )
         labels = np.zeros(count, dtype=np.int32) if labels is None else labels
         self.labels = frozen(int32_column("labels", labels))
         if len(self.labels) != count:
@@ -137,17 +137,30 @@ class ImageTable:
         self.std = frozen(self._conversion.std)
         self.scale = frozen(self._conversion.scale)
         self.shift = frozen(self._conversion.shift)
+        # What the collation reads; it checks that the offsets fit the widths and the targets.
+        self.columns = Columns(
+            self.pixels,
+            self.offsets,
+            self.widths,
+            self.targets,
+            self.target_offsets,
+            self.labels,
+            self.channels,
+            self.height,
+            self.scale,
+            self.shift,
+        )
 
     @classmethod
     def from_samples(
         cls,
-        samples: Iterable[Sample],
+        samples: Iterable[Sample] | SampleDataset,
         *,
         dtype: DTypeLike = np.float32,
         mean: float | Sequence[float] = 0.0,
         std: float | Sequence[float] = 1.0,
     ) -> ImageTable:
-        """Copy the samples of a dataset, or of any iterable, into a table.
+        """Copy the samples of a dataset, or of any iterable of samples, into a table.
 
         With `dtype="uint8"` the pixels take a quarter of the memory, and nothing is lost: every
         value must be one that a uint8 pixel with this `mean` and `std` gives, to the bit.
@@ -334,12 +347,12 @@ class ImageTable:
         return Sample(image, target, int(self.labels[position]))
 
 
-def _in_order(samples: Iterable[Sample]) -> Iterator[Sample]:
+def _in_order(samples: Iterable[Sample] | SampleDataset) -> Iterator[Sample]:
     """Iterate over a dataset by its length, over anything else as it iterates itself.
 
     A dataset owes nobody an IndexError, on which Python's own iteration by index would rely.
     """
-    if hasattr(samples, "__getitem__") and isinstance(samples, Sized):
+    if isinstance(samples, SampleDataset):
         return (samples[position] for position in range(len(samples)))
     return iter(samples)
 

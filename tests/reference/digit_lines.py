@@ -1,9 +1,10 @@
 """Text lines of handwritten digits. Source: the docstring of `onemodel/datasets/digits.py`.
 
 Pixel by pixel in Python integers. The glyphs are data and not code, so they are read from the
-package's own file.
+package's own file: beside these tests, or where the package is installed.
 """
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,13 @@ import numpy as np
 from .collate import Sample
 from .rng import SampleRng, derive
 
-DIGITS = Path(__file__).parents[2] / "onemodel" / "data" / "digits.npz"
+PLACES = [Path(__file__).parents[2], *map(Path, sys.path)]
 STREAM_DIGIT_LINES = 7
+
+
+def digits_file():
+    paths = (place / "onemodel" / "data" / "digits.npz" for place in PLACES)
+    return next(path for path in paths if path.is_file())
 
 
 def border(size):
@@ -39,7 +45,7 @@ class DigitLines:
         self.seed = seed
         self.least, self.most = digits
         self.height = height
-        with np.load(DIGITS) as file:
+        with np.load(digits_file()) as file:
             self.pixels = file["pixels"].tolist()
             self.labels = file["labels"].tolist()
 
