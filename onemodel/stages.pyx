@@ -101,7 +101,7 @@ cdef class Program:
                 source = image
             except (TypeError, ValueError) as error:
                 raise type(error)(
-                    f"image must be C-contiguous float32 [C, H, W]: {error}"
+                    f"image must be a C-contiguous float32 array [C, H, W]: {error}"
                 ) from None
             if (
                 source.shape[0] != target.shape[0]
