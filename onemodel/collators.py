@@ -187,7 +187,7 @@ class ImageBatchCollator:
         images = self.pool.rent((count, sources.channels, sources.height, padded), np.float32)
         if self._program is not None:
             collate.collate(
-                sources, images, self.pad_value, self._program,
+                sources, images, self.pad_value, self._program, self.pool.rotates,
                 key.seed, key.epoch, key.step, key.first_slot,
             )  # fmt: skip
         else:

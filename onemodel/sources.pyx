@@ -103,6 +103,7 @@ cdef class Sources:
         free(self.slots)
 
     cdef int allocate(self, int64_t count) except -1:
+        # one more than there are, all zero: what follows the last slot can be looked at
         self.slots = <Slot *>calloc(count + 1, sizeof(Slot))
         if self.slots == NULL:
             raise MemoryError(f"no memory for {count} slots")
