@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from test_image_table import assert_same_table
 
-from onemodel import verify
+from onemodel import augment, verify
 from onemodel.cli import main
 from onemodel.datasets import ImageTable
 from onemodel.pack import pack
@@ -62,8 +62,12 @@ def test_verify_covers_the_whole_face():
     }
     assert {c["collate"] is None for c in configurations} == {True, False}
     assert {c["workers"] > 0 for c in configurations} == {True, False}
-    assert {c["transform"] is None for c in configurations} == {True, False}
+    assert {c["transform"] == [] for c in configurations} == {True, False}
     assert len({c["name"] for c in configurations}) == len(configurations)
+    parts = [part for c in configurations for part in c["transform"]]
+    parts += [part for c in configurations if c["collate"] for part in c["collate"]["augment"]]
+    native = set(augment.__all__) - {"NativeAugmentation"}
+    assert native <= {part["kind"] for part in parts}
 
 
 def test_the_digests_come_from_the_twins_alone(needs_subprocess):

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "onemodel" / "data" / "canonical.json"
 sys.path.insert(0, str(ROOT / "tests"))
 
-from reference import batches, digest, digit_lines, lines, rng, samplers  # noqa: E402
+from reference import augment, batches, digest, digit_lines, lines, rng, samplers  # noqa: E402
 from reference.collate import Sample  # noqa: E402
 
 ALGORITHM = 1
@@ -45,6 +45,18 @@ MIXING = {
 
 PLAIN = [{"kind": "plain gain"}]
 GAIN_OFFSET = [{"kind": "GainOffset", "gain": [0.8, 1.2], "offset": [-0.1, 0.1]}]
+NATIVE = [
+    {"kind": "Shift", "dx": [-2, 3], "dy": [-1, 1], "fill": 0.25},
+    {"kind": "Blur", "p": 0.5},
+    {"kind": "HorizontalFlip", "p": 0.5},
+    {"kind": "Erase", "count": 2, "size": [1, 4], "fill": -0.5},
+    {"kind": "Invert", "p": 0.25},
+    {"kind": "Noise", "sigma": 0.1},
+]
+RESHAPED = [
+    {"kind": "StretchWidth", "low": 0.7, "high": 1.4},
+    {"kind": "ResizeHeight", "height": 9, "keep_aspect": False},
+]
 LARGE_SEED = 2**64 - 1
 
 
@@ -55,7 +67,7 @@ def collate(augment=(), width_multiple=4, pad_value=0.0):
 
 def configuration(name, dataset, sampler, **changes):
     """Describe a loader: the usual one but for `changes`."""
-    usual = {"seed": 42, "transform": None, "collate": collate(), "shard": [0, 1], "workers": 0}
+    usual = {"seed": 42, "transform": [], "collate": collate(), "shard": [0, 1], "workers": 0}
     return {"name": name, "dataset": dataset, "sampler": sampler, **usual, **changes}
 
 
@@ -87,9 +99,29 @@ CONFIGURATIONS = [
         "synthetic lines, shuffled, transform, largest seed",
         SYNTHETIC,
         SHUFFLED,
-        transform="crop left",
+        transform=[{"kind": "crop left"}],
         collate=collate(PLAIN, width_multiple=1, pad_value=-0.5),
         seed=LARGE_SEED,
+    ),
+    configuration(
+        "synthetic lines, mixing, all native augmentations, workers",
+        SYNTHETIC,
+        MIXING,
+        collate=collate(GAIN_OFFSET + NATIVE),
+        workers=2,
+    ),
+    configuration(
+        "synthetic lines, shuffled, native augmentations around a callable",
+        SYNTHETIC,
+        SHUFFLED_ALL,
+        collate=collate(NATIVE[:3] + PLAIN + NATIVE[3:], width_multiple=1, pad_value=1.0),
+    ),
+    configuration(
+        "synthetic lines, shuffled, stretched and resized",
+        SYNTHETIC,
+        SHUFFLED,
+        transform=RESHAPED,
+        collate=collate(GAIN_OFFSET),
     ),
     configuration("digit lines, shuffled, workers", DIGITS, SHUFFLED, workers=2),
     configuration("digit lines, bucketed", DIGITS, BUCKETED),
@@ -105,7 +137,7 @@ CONFIGURATIONS = [
         "arrays, sequential, transform, workers",
         ARRAYS,
         SEQUENTIAL,
-        transform="flip and scale",
+        transform=[{"kind": "flip and scale"}],
         collate=None,
         workers=2,
     ),
@@ -181,27 +213,31 @@ def flip_and_scale(generator, arrays):
     return {"x": x, "y": arrays["y"][order], "z": generator.uniform(-1.0, 1.0, size=count)}
 
 
-TRANSFORMS = {None: None, "crop left": crop_left, "flip and scale": flip_and_scale}
+PLAIN_CALLABLES = {
+    "crop left": crop_left,
+    "plain gain": plain_gain,
+    "flip and scale": flip_and_scale,
+}
 
 
-def make_augmentation(parts):
-    """Put the parts of an augmentation one after another; None for none."""
-    made = [make_part(**part) for part in parts]
+def compose(parts):
+    """Put callables in a row, as transform or augmentation; None for none."""
+    made = [make_callable(**part) for part in parts]
 
-    def apply(generator, image):
+    def apply(generator, value):
         for part in made:
-            part(generator, image)
+            result = part(generator, value)
+            value = value if result is None else result
+        return value
 
     return apply if made else None
 
 
-def make_part(kind, **options):
-    """Make the twin of one augmentation."""
-    if kind == "plain gain":
-        return plain_gain
-    if {"kind": kind, **options} == GAIN_OFFSET[0]:
-        return lines.gain_and_offset
-    raise ValueError(kind)
+def make_callable(kind, **options):
+    """Make the twin of one augmentation or transform."""
+    if kind in PLAIN_CALLABLES:
+        return PLAIN_CALLABLES[kind]
+    return getattr(augment, kind)(**options)
 
 
 def array_batch(g, arrays, sampler, spec):
@@ -209,7 +245,7 @@ def array_batch(g, arrays, sampler, spec):
     epoch, step = batches.locate(g, sampler.steps_per_epoch)
     indices = sampler.batch_indices(spec["seed"], epoch, step)
     batch = {name: array[indices] for name, array in arrays.items()}
-    transform = TRANSFORMS[spec["transform"]]
+    transform = compose(spec["transform"])
     if transform is None:
         return batch
     return transform(rng.SampleRng(rng.derive(spec["seed"], epoch, step, 0, 0)), batch)
@@ -230,13 +266,13 @@ def digests_of(spec, datasets):
             batch = array_batch(g, dataset, sampler, spec)
         else:
             options = dict(spec["collate"])
-            options["augment"] = make_augmentation(options["augment"])
+            options["augment"] = compose(options["augment"])
             batch = batches.batch_at(
                 g,
                 seed=spec["seed"],
                 samples=dataset,
                 sampler=sampler,
-                transform=TRANSFORMS[spec["transform"]],
+                transform=compose(spec["transform"]),
                 shard=spec["shard"],
                 **options,
             )
