@@ -101,14 +101,14 @@ def assert_same_bytes(actual, expected):
 
 @contextlib.contextmanager
 def refused(error, *words):
-    """The block raises `error`, and its message holds every one of `words`.
+    """The block raises `error`, and its message or notes hold every one of `words`.
 
     A string stands for a whole word of the message (the argument's name); anything else for its
     text (the value received).
     """
     with pytest.raises(error) as caught:
         yield caught
-    message = str(caught.value)
+    message = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", [])])
     for word in words:
         if isinstance(word, str) and word.isidentifier():
             assert re.search(rf"\b{word}\b", message), f"no {word!r} in: {message}"

@@ -217,7 +217,7 @@ BLOCKED = """
             def __getitem__(self, index):
                 if index >= 40:
                     reading.set()
-                    released.wait(50)
+                    released.wait(200)
                 return super().__getitem__(index)
 """
 
@@ -302,6 +302,71 @@ def test_interrupt_at_any_moment():
     """)
 
 
+def test_interrupt_at_every_point_of_a_step():
+    """One run for each point of `next` at which CPython looks for signals, in the main thread.
+
+    A trace function raises KeyboardInterrupt there, as the handler of a signal would. Whatever the
+    point, the stream can be closed, its workers end, and no step is lost. The batch is ready each
+    time, so that the waiting of `threading` itself, which has gaps of its own, is left out.
+    """
+    run("""
+        import dis, functools
+        LOOKS = {"RESUME", "JUMP_BACKWARD", "CALL", "CALL_FUNCTION_EX", "CALL_KW", "PRECALL"}
+
+        @functools.cache
+        def names(code):
+            return {each.offset: each.opname for each in dis.get_instructions(code)}
+
+        def interrupt_at(count):
+            last = {}
+            def trace(frame, event, argument):
+                nonlocal count
+                frame.f_trace_opcodes = True
+                if event == "call":
+                    last[id(frame)] = "RESUME"
+                elif event == "opcode":
+                    before = last.get(id(frame))
+                    last[id(frame)] = names(frame.f_code)[frame.f_lasti]
+                    if before in LOOKS and last[id(frame)] != "CALL":
+                        if count == 0:
+                            raise KeyboardInterrupt
+                        count -= 1
+                return trace
+            return trace
+
+        class Watched(Lines):
+            def __getitem__(self, index):
+                if index >= 8:
+                    second.set()
+                return super().__getitem__(index)
+
+        loader = make(Watched(), workers=1, prefetch=2)
+        points = 0
+        while True:
+            second = threading.Event()
+            stream = loader.steps(0)
+            next(stream)
+            second.wait(30)  # the one worker builds step 2, so step 1 is ready
+            taken = 1
+            sys.settrace(interrupt_at(points))
+            try:
+                next(stream)
+                taken = 2
+            except KeyboardInterrupt:
+                pass
+            finally:
+                sys.settrace(None)
+            assert loader.state_dict()["next_step"] - taken in (0, 1), points
+            stream.close()
+            expect_no_threads()
+            if taken == 2:
+                break
+            points += 1
+        print(points)
+        assert points > 10
+    """)
+
+
 @pytest.mark.parametrize("ending", ["", "sys.exit(0)", "stream = None"])
 def test_interpreter_exit(ending):
     run(f"""
@@ -337,13 +402,13 @@ def test_interpreter_exit_inside_a_worker_call():
         reading = threading.Event()
         class Slow(Lines):
             def __getitem__(self, index):
-                if index >= 40:
+                if index >= 8:
                     reading.set()
                     threading.Event().wait(0.2)
                 return super().__getitem__(index)
         stream = iter(make(Slow()))
         next(stream)
-        reading.wait(30)
+        assert reading.wait(30)
     """)
 
 

@@ -8,7 +8,10 @@ own step, whole, and ends the stream.
 import gc
 import itertools
 import json
+import os
 import re
+import subprocess
+import sys
 import threading
 import traceback
 import weakref
@@ -17,7 +20,7 @@ import numpy as np
 import pytest
 from reference import rng as twin_rng
 from reference.digest import digest
-from reference.lines import GoldenLines
+from reference.lines import GoldenLines, gain_and_offset
 from support import PackageSamples, integers, refused
 
 import onemodel
@@ -103,7 +106,6 @@ def test_steps_run_across_epochs(workers):
         assert rows(loader.steps(4, 15)) == expected_rows(range(4, 15))
         assert rows(loader.steps(stop=3)) == expected_rows(range(3))
         assert rows(loader.steps(5, 5)) == []
-        assert rows(loader.steps(7, 2)) == []
 
 
 def test_steps_leave_the_epoch_alone():
@@ -182,7 +184,9 @@ def test_digest_of_a_tuple_numbers_its_items():
     assert onemodel.digest(arrays) == digest({"0": arrays[0], "1": arrays[1]})
 
 
-@pytest.mark.parametrize("thing", [5, "text", None, {"x": "y"}, {"x": [object()]}], ids=repr)
+@pytest.mark.parametrize(
+    "thing", [None, object(), {"x": [object()]}, (np.zeros(3), None)], ids=type
+)
 def test_digest_of_something_else(thing):
     with pytest.raises(TypeError):
         onemodel.digest(thing)
@@ -287,6 +291,37 @@ def test_a_pass_is_resumed_in_its_middle(workers, taken):
         end = (taken // STEPS + 1) * STEPS
         assert rows(fresh) == expected_rows(range(taken, end))
         assert rows(fresh) == expected_rows(range(end, end + STEPS))
+
+
+STATE_SCRIPT = """
+import json
+from reference.lines import gain_and_offset
+from test_loader import make_with_augmentation
+print(json.dumps(make_with_augmentation().state_dict()))
+"""
+
+
+def make_with_augmentation():
+    lengths = list(range(COUNT))
+    return make(
+        sampler=onemodel.BucketedSampler(lengths, BATCH, drop_last=False),
+        collate=ImageBatchCollator(augment=onemodel.Compose([gain_and_offset])),
+    )
+
+
+def test_the_state_is_the_same_in_another_process(needs_subprocess):
+    """A run goes on in a new process: nothing in the state may be an address or a salted hash."""
+    printed = subprocess.run(
+        [sys.executable, "-c", STATE_SCRIPT],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+        env=dict(os.environ, PYTHONPATH=os.pathsep.join(path for path in sys.path if path)),
+    ).stdout
+    with make_with_augmentation() as loader:
+        assert json.loads(printed) == loader.state_dict()
+        loader.load_state_dict(json.loads(printed))
 
 
 def test_a_state_is_applied_once():
@@ -610,11 +645,10 @@ def bad_index():
 
 
 def assert_note(error, **facts):
-    """Exactly one note was added, and it holds each name with its value."""
-    assert len(error.__notes__) == 1
-    note = error.__notes__[0]
+    """The notes hold each name with its value."""
+    notes = "\n".join(error.__notes__)
     for name, value in facts.items():
-        assert re.search(rf"\b{name.replace('_', ' ')}\b\D{{0,3}}{value}\b", note), note
+        assert re.search(rf"\b{name.replace('_', ' ')}\b\D{{0,3}}{value}\b", notes), notes
 
 
 @every_count
@@ -751,11 +785,8 @@ def test_a_bad_sample_says_which(workers):
             return self.samples[index]
 
     with make(Bad(), workers=workers) as loader:
-        with pytest.raises(TypeError) as caught:
+        with refused((TypeError, ValueError), "float64", bad_index(), BAD_SLOT, BAD_STEP):
             list(loader.steps(BAD_STEP, BAD_STEP + 1))
-        text = "\n".join([str(caught.value), *caught.value.__notes__])
-        for word in ("float64", str(bad_index()), str(BAD_SLOT), str(BAD_STEP)):
-            assert re.search(rf"\b{word}\b", text), text
 
 
 # Closing
@@ -810,14 +841,20 @@ def test_seed_and_steps_are_words(value, error):
             loader.set_epoch(value)
         with refused(error, "start", value):
             loader.steps(value)
-        with refused(error, "stop", value):
-            loader.steps(0, value)
+        if value != 2**64:  # the end is not part of the run, so it may be one past the last step
+            with refused(error, "stop", value):
+                loader.steps(0, value)
         with refused((error, IndexError), value):
             loader[value]
         with refused((error, IndexError), value):
             loader.explain(value)
         with refused((error, IndexError), value):
             loader.digest(value)
+
+
+def test_stop_stands_after_start():
+    with make() as loader, refused(ValueError, "stop", 2, 7):
+        loader.steps(7, 2)
 
 
 def test_numpy_integers_are_taken():
@@ -842,14 +879,28 @@ def test_prefetch(value, error):
         make(prefetch=value)
 
 
-@pytest.mark.parametrize("shard", [(2, 2), (-1, 2), (0, 0), (0, -1), (0,), (0, 1, 2), 5], ids=repr)
-def test_shard(shard):
-    with refused((TypeError, ValueError), "shard", shard):
+@pytest.mark.parametrize(
+    ("shard", "value"),
+    [
+        ((2, 2), 2),
+        ((-1, 2), -1),
+        ((0, 0), 0),
+        ((0, -1), -1),
+        ((0, 1.0), 1.0),
+        ((False, 2), False),
+        ((0,), (0,)),
+        ((0, 1, 2), (0, 1, 2)),
+        (5, 5),
+    ],
+    ids=repr,
+)
+def test_shard(shard, value):
+    with refused((TypeError, ValueError), "shard", value):
         make(shard=shard)
 
 
 def test_shards_divide_the_batch():
-    with refused(ValueError, "shard", 3, BATCH):
+    with refused(ValueError, "world", 3, BATCH):
         make(shard=(0, 3))
 
 
@@ -883,7 +934,7 @@ def test_batch_size_or_sampler():
 @pytest.mark.parametrize("name", ["transform", "collate", "sampler", "dataset"])
 def test_what_cannot_serve(name):
     arguments = {"dataset": SAMPLES, "sampler": ShuffledSampler(COUNT, BATCH)} | {name: 5}
-    with refused(TypeError, name, 5):
+    with refused(TypeError, name, "int" if name == "dataset" else 5):
         DataLoader(**arguments)
 
 

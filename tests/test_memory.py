@@ -16,13 +16,31 @@ from reference.lines import gain_and_offset
 import onemodel
 from onemodel import BufferPool, DataLoader, ImageBatchCollator, Sample, ShuffledSampler
 
-COUNT, BATCH, HEIGHT = 256, 32, 16
+COUNT, BATCH, HEIGHT = 128, 8, 32
+WIDTHS = range(193, 257)
 RNG = np.random.default_rng(0)
 SAMPLES = [
     Sample(RNG.random((1, HEIGHT, int(width)), dtype=np.float32), (index % 7,) * (index % 5), index)
-    for index, width in enumerate(RNG.integers(64, 257, size=COUNT))
+    for index, width in enumerate(RNG.choice(WIDTHS, size=COUNT))
 ]
-SMALL = 16 * 1024  # bytes: Python objects of a step; its images take about 500,000
+SMALL = 16 * 1024  # bytes: Python objects of a step; its images take about 250,000
+
+
+def warm(pool):
+    """Bring every size that a batch may ask for into the pool, as often as it is out at once.
+
+    Which sizes meet, and how many batches are under way together, is chance; after this nothing
+    is left to chance, and a single further allocation is a failure.
+    """
+    for width in WIDTHS:
+        padded = -(-width // 4) * 4
+        for shape in ((BATCH, 1, HEIGHT, padded), (1, HEIGHT, width)):
+            held = [pool.rent(shape, np.float32) for _ in range(12)]
+            del held
+    for symbols in range(4 * BATCH + 1):
+        held = [pool.rent(4 * BATCH + symbols, np.int32) for _ in range(12)]
+        del held
+
 
 workers_0_and_2 = pytest.mark.parametrize("workers", [0, 2])
 
@@ -51,9 +69,10 @@ def make(pool, workers=0, augment=gain_and_offset, **options):
 def test_no_array_memory_per_batch(augment, traced):
     """Without workers: the highest point within each step stays near its start."""
     pool = BufferPool()
+    warm(pool)
     with make(pool, augment=augment) as loader:
         stream = loader.steps(0)
-        for _ in range(100):
+        for _ in range(20):
             batch = next(stream)
         allocated = pool.stats.allocated
         worst = 0
@@ -68,30 +87,32 @@ def test_no_array_memory_per_batch(augment, traced):
 
 
 def test_no_array_memory_per_batch_with_workers(traced, needs_threads):
-    """The ring is in another state each time, so the bound is on the whole of 400 steps."""
+    """The ring is in another state at each moment, so the bound is on the whole of 300 steps."""
     pool = BufferPool()
+    warm(pool)
     with make(pool, workers=2) as loader:
         stream = loader.steps(0)
-        for _ in range(400):
+        for _ in range(20):
             batch = next(stream)
         allocated, held = pool.stats.allocated, pool.stats.bytes
         tracemalloc.reset_peak()
         before = tracemalloc.get_traced_memory()[0]
-        for _ in range(400):
+        for _ in range(300):
             batch = next(stream)
         peak = tracemalloc.get_traced_memory()[1]
         assert batch.images.nbytes > 10 * SMALL
         assert pool.stats.allocated == allocated
         assert pool.stats.bytes == held
-        assert peak - before < 10 * SMALL
+        assert peak - before < 4 * SMALL
 
 
 @workers_0_and_2
 def test_two_thousand_batches_without_growth(workers, traced):
     pool = BufferPool()
+    warm(pool)
     with make(pool, workers=workers) as loader:
         stream = loader.steps(0)
-        for _ in range(500):
+        for _ in range(20):
             next(stream).release()
         gc.collect()
         before, allocated = tracemalloc.get_traced_memory()[0], pool.stats.allocated
@@ -99,7 +120,7 @@ def test_two_thousand_batches_without_growth(workers, traced):
             next(stream).release()
         gc.collect()
         assert pool.stats.allocated == allocated
-        assert tracemalloc.get_traced_memory()[0] - before < 10 * SMALL
+        assert tracemalloc.get_traced_memory()[0] - before < 4 * SMALL
 
 
 def test_everything_comes_back(needs_threads):
@@ -135,7 +156,7 @@ def test_an_error_gives_the_memory_back():
 
 WAYS_TO_HOLD = {
     "the array": lambda images: images,
-    "a slice": lambda images: images[3:5, :, ::2],
+    "a slice": lambda images: images[3:5, :, :, ::2],
     "one row": lambda images: images[7],
     "a reshaped view": lambda images: images.reshape(-1),
     "a memoryview": memoryview,

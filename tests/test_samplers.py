@@ -267,6 +267,68 @@ def test_bucketed_takes_arrays_and_keeps_its_own_copy():
     assert all_batches(fresh, 1, 5) == all_batches(sampler, 1, 5)
 
 
+class Counting(BucketedSampler):
+    """Counts the plans that are built; the one place where a test looks inside."""
+
+    def __init__(self, *arguments, **options):
+        self.built = []
+        super().__init__(*arguments, **options)
+
+    def _build(self, seed, epoch):
+        self.built.append((seed, epoch))
+        return super()._build(seed, epoch)
+
+
+def test_two_plans_are_kept():
+    """The current epoch and the one before it, as a run that crosses epochs asks for them."""
+    sampler = Counting(list(range(40)), 4)
+    for epoch, step in ((0, 0), (0, 9), (1, 0), (0, 5), (1, 3), (2, 0), (1, 9), (2, 1)):
+        sampler.batch_indices(7, epoch, step)
+    assert sampler.built == [(7, 0), (7, 1), (7, 2)]
+    sampler.batch_indices(8, 2, 0)
+    assert sampler.built[-1] == (8, 2)
+
+
+def test_a_plan_is_built_once_when_threads_ask_together(needs_threads):
+    entered, answers = threading.Barrier(8), []
+
+    class Slow(Counting):
+        def _build(self, seed, epoch):
+            plan = super()._build(seed, epoch)
+            waiting.wait(0.05)  # holds the door open for those who come too early
+            return plan
+
+    waiting = threading.Event()
+    sampler = Slow(list(range(40)), 4)
+
+    def ask():
+        entered.wait(60)
+        answers.append(integers(sampler.batch_indices(3, 0, 2)))
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sampler.built == [(3, 0)]
+    assert answers == [twin.BucketedSampler(list(range(40)), 4).batch_indices(3, 0, 2)] * 8
+
+
+def test_a_plan_whose_building_failed_is_built_again():
+    class Failing(Counting):
+        def _build(self, seed, epoch):
+            if len(self.built) == 0:
+                self.built.append("failed")
+                raise MemoryError("on purpose")
+            return super()._build(seed, epoch)
+
+    sampler = Failing(list(range(40)), 4)
+    with pytest.raises(MemoryError):
+        sampler.batch_indices(3, 0, 2)
+    expected = twin.BucketedSampler(list(range(40)), 4).batch_indices(3, 0, 2)
+    assert integers(sampler.batch_indices(3, 0, 2)) == expected
+
+
 # All of them
 
 
@@ -389,7 +451,9 @@ def test_mixing_checks_its_sizes():
         MixingSampler([5, -1], [1, 1], 2)
     with refused(TypeError, "sizes", 2.5):
         MixingSampler([5, 2.5], [1, 1], 2)
-    with refused(ValueError, "sizes"):
+    with refused(ValueError, "shares"):
+        MixingSampler([], [], 2, steps_per_epoch=1)
+    with refused(ValueError, "batch_size", 2):
         MixingSampler([], [], 2)
 
 
