@@ -135,7 +135,7 @@ class ImageBatchCollator:
 
     Args:
         width_multiple: the padded width is the widest image's, rounded up to a multiple of this.
-        pad_value: finite number for the columns right of an image.
+        pad_value: number for the columns right of an image, not NaN; rounded to float32.
         augment: ``augment(rng, image)`` edits a float32 copy [C, H, W] of one image in place and
             returns None or that array; ``rng`` is the slot's own ``SampleRng``, stream 1.
             Native augmentations (``onemodel.augment``, also in ``Compose``) run without the GIL
@@ -209,6 +209,7 @@ class ImageBatchCollator:
     ) -> None:
         """The plain route: copy to scratch, edit, copy to the batch."""
         assert self.augment is not None
+        name = describe(self.augment)
         for slot in range(sources.count):
             shape = (sources.channels, sources.height, sources.width(slot))
             scratch = self.pool.rent(shape, np.float32)
@@ -217,19 +218,20 @@ class ImageBatchCollator:
             rng = slot_rng(key.seed, key.epoch, key.step, place, AUGMENTATION_STREAM)
             try:
                 result = self.augment(rng, scratch)
-                if result is not None and result is not scratch:
-                    raise TypeError(
-                        f"augment must edit its image in place and return None, "
-                        f"got {type(result).__name__} from {describe(self.augment)}"
-                    )
-                if scratch.shape != shape:
-                    raise ValueError(
-                        f"augment must keep the image's shape {list(shape)}, "
-                        f"got {list(scratch.shape)} from {describe(self.augment)}"
-                    )
             except BaseException as error:
                 error.add_note(f"slot {place}, dataset index {key.indices[slot]}")
                 raise
+            if result is not None and result is not scratch:
+                raise TypeError(
+                    f"augment must edit its image in place and return None, got "
+                    f"{type(result).__name__} from {name} at slot {place} "
+                    f"(dataset index {key.indices[slot]})"
+                )
+            if scratch.shape != shape:
+                raise ValueError(
+                    f"augment must keep the image's shape {shape}, got {scratch.shape} from "
+                    f"{name} at slot {place} (dataset index {key.indices[slot]})"
+                )
             collate.store_image(images, slot, scratch, self.pad_value)
 
     def __repr__(self) -> str:
@@ -250,10 +252,11 @@ def _native_program(augment: Any) -> Program | None:
 
 
 def _pad_value(value: Any) -> float:
-    try:
-        number = float(np.float32(value))
-    except (TypeError, ValueError):
-        raise TypeError(f"pad_value must be a number, got {value!r}") from None
-    if not math.isfinite(number):
-        raise ValueError(f"pad_value must be finite in float32, got {value!r}")
-    return number
+    if isinstance(value, bool | str) or not hasattr(value, "__float__"):
+        raise TypeError(f"pad_value must be a number, got {value!r}")
+    number = float(value)
+    with np.errstate(over="ignore"):
+        single = float(np.float32(number))
+    if math.isnan(single) or math.isinf(single) != math.isinf(number):
+        raise ValueError(f"pad_value must fit in float32 and not be NaN, got {value!r}")
+    return single

@@ -36,14 +36,15 @@ def digest(batch: Any) -> str:
     """
     result = hashlib.sha256()
     for name, value in _items(batch):
+        if not hasattr(value, "__array__"):
+            raise TypeError(f"batch must hold arrays, got {value!r} as {name!r}")
         array = np.asarray(value)
         if array.dtype.hasobject:
-            raise TypeError(f"batch[{name!r}] must be an array of numbers, got {value!r}")
-        array = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False)
-        # ascontiguousarray turns a scalar into one element; the shape is the original's
+            raise TypeError(f"batch must hold arrays of numbers, got {array.dtype} as {name!r}")
+        array = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
         result.update(name.encode())
-        result.update(json.dumps([array.dtype.str, list(np.shape(value))]).encode())
-        result.update(array.data if array.size else b"")
+        result.update(json.dumps([array.dtype.str, list(array.shape)]).encode())
+        result.update(array.tobytes() if not array.flags.c_contiguous or not array.size else array.data)
     return result.hexdigest()
 
 

@@ -13,6 +13,7 @@ from libc.stdint cimport int64_t, uintptr_t
 from libc.string cimport memset
 
 import math
+from operator import index
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ cdef extern from "Python.h":
 cdef enum:
     ALIGNMENT = 64              # a cache line, and the widest vectors
     SIZE_CLASSES = 256          # four to each power of two
+    NEAR_CLASSES = 5
 
 
 class PoolStats(NamedTuple):
@@ -115,15 +117,18 @@ cdef class BufferPool:
         kind = np.dtype(dtype)
         if kind.hasobject:
             raise TypeError(f"dtype must hold no Python objects, got {kind}")
-        if not isinstance(shape, tuple):
-            shape = (shape,)
-        wanted = math.prod(shape) * kind.itemsize
-        if wanted < 0 or (shape and min(shape) < 0):
+        dimensions = shape if isinstance(shape, tuple) else (shape,)
+        try:
+            dimensions = tuple(map(index, dimensions))
+        except TypeError:
+            raise TypeError(f"shape must be an integer or a tuple of them, got {shape!r}") from None
+        wanted = math.prod(dimensions) * kind.itemsize
+        if wanted < 0 or (dimensions and min(dimensions) < 0):
             raise ValueError(f"shape must have dimensions >= 0, got {shape}")
         limit = min(1 << 62, PY_SSIZE_T_MAX // 2)
         if wanted > limit:
             raise ValueError(f"shape must give at most {limit} bytes, got {shape} of {kind}")
-        return np.ndarray(shape, kind, self.take(wanted))
+        return np.ndarray(dimensions, kind, self.take(wanted))
 
     @property
     def stats(self):
@@ -154,10 +159,15 @@ cdef class BufferPool:
         cdef int64_t size
         cdef int class_number = size_class_of(wanted, &size)
         cdef Block block = Block.__new__(Block)
-        cdef Header *header = self.free_blocks[class_number]
+        cdef Header *header = NULL
         cdef void *raw
-        if header != NULL:
-            self.free_blocks[class_number] = header.next
+        cdef int near
+        # a free block up to twice as large serves as well, and spares an allocation
+        for near in range(class_number, min(class_number + NEAR_CLASSES, SIZE_CLASSES)):
+            header = self.free_blocks[near]
+            if header != NULL:
+                self.free_blocks[near] = header.next
+                break
         else:
             raw = PyMem_RawMalloc(<size_t>(size + 2 * ALIGNMENT))
             if raw == NULL:

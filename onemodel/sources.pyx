@@ -125,7 +125,6 @@ def from_samples(samples, const int64_t[::1] indices not None, int64_t first_slo
     cdef Sample sample
     cdef Slot *slot
     cdef int64_t k, count = len(listed)
-    cdef str wrong
     if count != indices.shape[0]:
         raise ValueError(f"samples must be {indices.shape[0]}, as the indices, got {count}")
     sources.allocate(count)
@@ -139,13 +138,13 @@ def from_samples(samples, const int64_t[::1] indices not None, int64_t first_slo
         sample = <Sample>listed[k]
         wrong = sample.resolve() if not sample.resolved else None
         if wrong is not None:
-            raise ValueError(f"{place(first_slot + k, indices[k])}: {wrong}")
+            raise type(wrong)(f"{place(first_slot + k, indices[k])}: {wrong}")
         if k == 0:
             sources.channels, sources.height = sample.channels, sample.height
         elif sample.channels != sources.channels or sample.height != sources.height:
             raise ValueError(
                 f"{place(first_slot + k, indices[k])}: image must have C={sources.channels} and "
-                f"H={sources.height} as the batch's first, got shape {list(sample.image.shape)}"
+                f"H={sources.height} as the batch's first, got shape {sample.image.shape}"
             )
         slot = &sources.slots[k]
         slot.image = sample.source
@@ -194,7 +193,7 @@ def from_columns(Columns columns not None, const int64_t[::1] indices not None):
 
 cdef int32_t checked_index(int64_t index) except? -1:
     if not 0 <= index <= INT32_LIMIT:
-        raise ValueError(f"indices must be in [0, 2**31), got {index}: batches hold int32")
+        raise ValueError(f"index must be in [0, 2**31), got {index}: a batch's indices are int32")
     return <int32_t>index
 
 
