@@ -135,7 +135,7 @@ class ImageBatchCollator:
 
     Args:
         width_multiple: the padded width is the widest image's, rounded up to a multiple of this.
-        pad_value: number for the columns right of an image, not NaN; rounded to float32.
+        pad_value: finite number for the columns right of an image, rounded to float32.
         augment: ``augment(rng, image)`` edits a float32 copy [C, H, W] of one image in place and
             returns None or that array; ``rng`` is the slot's own ``SampleRng``, stream 1.
             Native augmentations (``onemodel.augment``, also in ``Compose``) run without the GIL
@@ -187,7 +187,7 @@ class ImageBatchCollator:
         images = self.pool.rent((count, sources.channels, sources.height, padded), np.float32)
         if self._program is not None:
             collate.collate(
-                sources, images, self.pad_value, self._program,
+                sources, images, self.pad_value, self._program, self.pool.rotates,
                 key.seed, key.epoch, key.step, key.first_slot,
             )  # fmt: skip
         else:
@@ -229,7 +229,7 @@ class ImageBatchCollator:
                 )
             if scratch.shape != shape:
                 raise ValueError(
-                    f"augment must keep the image's shape {shape}, got {scratch.shape} from "
+                    f"augment must keep the image's shape {list(shape)}, got {list(scratch.shape)} from "
                     f"{name} at slot {place} (dataset index {key.indices[slot]})"
                 )
             collate.store_image(images, slot, scratch, self.pad_value)
@@ -257,6 +257,6 @@ def _pad_value(value: Any) -> float:
     number = float(value)
     with np.errstate(over="ignore"):
         single = float(np.float32(number))
-    if math.isnan(single) or math.isinf(single) != math.isinf(number):
-        raise ValueError(f"pad_value must fit in float32 and not be NaN, got {value!r}")
+    if not math.isfinite(single):
+        raise ValueError(f"pad_value must be finite in float32, got {value!r}")
     return single

@@ -144,8 +144,8 @@ class DataLoader:
         if start is None:
             start = 0 if self._resume is None else self._resume
         first = integer("start", start, 0, TWO_64)
-        end = TWO_64 if stop is None else integer("stop", stop, 0, TWO_64 + 1)
-        return self._start(first, max(first, end))
+        end = TWO_64 if stop is None else integer("stop", stop, first, TWO_64 + 1)
+        return self._start(first, end)
 
     def aiter(self) -> AsyncIterator[Any]:
         """Start a pass as ``iter`` does, for ``async for``; the event loop runs between batches.

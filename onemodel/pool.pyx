@@ -27,6 +27,7 @@ cdef enum:
     ALIGNMENT = 64              # a cache line, and the widest vectors
     SIZE_CLASSES = 256          # four to each power of two
     NEAR_CLASSES = 5
+    CACHED_BYTES = 16 << 20     # measured: benchmarks/README.md
 
 
 class PoolStats(NamedTuple):
@@ -99,6 +100,7 @@ cdef class BufferPool:
     cdef int64_t returned
     cdef int64_t allocated
     cdef int64_t bytes
+    cdef int64_t bytes_out      # rented now
 
     def __cinit__(self):
         memset(self.free_blocks, 0, sizeof(self.free_blocks))
@@ -119,7 +121,8 @@ cdef class BufferPool:
             raise TypeError(f"dtype must hold no Python objects, got {kind}")
         dimensions = shape if isinstance(shape, tuple) else (shape,)
         try:
-            dimensions = tuple(map(index, dimensions))
+            # of a list: a tuple of an iterator is cut down to size, and CPython keeps 2,000 of those
+            dimensions = tuple([index(each) for each in dimensions])
         except TypeError:
             raise TypeError(f"shape must be an integer or a tuple of them, got {shape!r}") from None
         wanted = math.prod(dimensions) * kind.itemsize
@@ -134,6 +137,15 @@ cdef class BufferPool:
     def stats(self):
         """The counters, a ``PoolStats`` (rented, returned, allocated, bytes)."""
         return PoolStats(self.rented, self.returned, self.allocated, self.bytes)
+
+    @property
+    def rotates(self):
+        """Whether more is rented out now than caches hold.
+
+        Then a new buffer is cold, and stores that go around the caches write it faster; a buffer
+        that keeps coming back is warm, and ordinary stores do. Both write the same bytes.
+        """
+        return self.bytes_out > CACHED_BYTES
 
     def clear(self):
         """Free the memory that is not rented out."""
@@ -183,9 +195,11 @@ cdef class BufferPool:
         block.size = wanted
         block.pool = self
         self.rented += 1
+        self.bytes_out += header.size
         return block
 
     cdef void give_back(self, Header *header) noexcept:
         header.next = self.free_blocks[header.size_class]
         self.free_blocks[header.size_class] = header
         self.returned += 1
+        self.bytes_out -= header.size

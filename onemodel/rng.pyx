@@ -229,7 +229,7 @@ def new_array(size, dtype):
     """Return an empty array of length or shape ``size``, checked."""
     dimensions = size if isinstance(size, (tuple, list)) else (size,)
     try:
-        dimensions = tuple(map(index, dimensions))
+        dimensions = tuple([index(each) for each in dimensions])
     except TypeError:
         raise TypeError(f"size must be an integer or a tuple of them, got {size!r}") from None
     if dimensions and min(dimensions) < 0:

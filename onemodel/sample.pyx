@@ -65,12 +65,14 @@ cdef class Sample:
             return None
         if not isinstance(self.image, np.ndarray):
             return TypeError(f"image must be a NumPy array, got {type(self.image).__name__}")
-        if self.image.dtype.newbyteorder("=") != np.float32:
+        if self.image.dtype != np.float32 or not self.image.dtype.isnative:
             return TypeError(f"image must be float32, got {self.image.dtype}")
         if self.image.ndim != 3:
-            return ValueError(f"image must have shape (C, H, W), got {self.image.shape}")
+            return ValueError(f"image must have shape [C, H, W], got {list(self.image.shape)}")
         if 0 in self.image.shape:
-            return ValueError(f"image must have C, H and W of at least 1, got {self.image.shape}")
+            return ValueError(
+                f"image must have C, H and W of at least 1, got {list(self.image.shape)}"
+            )
         try:
             target = np.asarray(self.target)
         except (TypeError, ValueError, OverflowError) as error:
@@ -89,10 +91,8 @@ cdef class Sample:
             return error
         kept = np.ascontiguousarray(target, np.int32)
         symbols = kept
-        # kernels read whole native floats: any other image is copied, once
-        image = self.image
-        if not (image.flags.aligned and image.dtype.isnative):
-            image = image.astype(np.float32)
+        # kernels read whole floats: an image at an odd address is copied, once
+        image = self.image if self.image.flags.aligned else self.image.copy()
         PyObject_GetBuffer(image, &view, PyBUF_RECORDS_RO)
         if self.resolved:       # another thread was faster
             PyBuffer_Release(&view)

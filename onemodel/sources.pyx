@@ -103,6 +103,7 @@ cdef class Sources:
         free(self.slots)
 
     cdef int allocate(self, int64_t count) except -1:
+        # one more than there are, all zero: what follows the last slot can be looked at
         self.slots = <Slot *>calloc(count + 1, sizeof(Slot))
         if self.slots == NULL:
             raise MemoryError(f"no memory for {count} slots")
@@ -144,7 +145,7 @@ def from_samples(samples, const int64_t[::1] indices not None, int64_t first_slo
         elif sample.channels != sources.channels or sample.height != sources.height:
             raise ValueError(
                 f"{place(first_slot + k, indices[k])}: image must have C={sources.channels} and "
-                f"H={sources.height} as the batch's first, got shape {sample.image.shape}"
+                f"H={sources.height} as the batch's first, got shape {list(sample.image.shape)}"
             )
         slot = &sources.slots[k]
         slot.image = sample.source

@@ -89,12 +89,22 @@ def integers(values):
     return [int(value) for value in values]
 
 
+def same_bytes(left, right):
+    """Whether two arrays are equal in dtype, shape and every byte."""
+    left, right = np.asarray(left), np.asarray(right)
+    return (
+        left.dtype == right.dtype
+        and left.shape == right.shape
+        and left.tobytes(order="C") == right.tobytes(order="C")
+    )
+
+
 def assert_same_bytes(actual, expected):
-    """Equal in dtype, shape and every byte."""
+    """Equal in dtype, shape and every byte, with a readable difference where not."""
     actual, expected = np.asarray(actual), np.asarray(expected)
     assert actual.dtype == expected.dtype
     assert actual.shape == expected.shape
-    if actual.tobytes(order="C") != expected.tobytes(order="C"):
+    if not same_bytes(actual, expected):
         np.testing.assert_array_equal(actual, expected)
         pytest.fail("the values are equal, the bytes are not (a zero of the other sign?)")
 

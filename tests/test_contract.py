@@ -182,6 +182,26 @@ def test_two_streams_of_one_loader_do_not_disturb_each_other(needs_threads):
             assert onemodel.digest(next(second)) == expected[g + 3]
 
 
+def test_workers_share_the_very_same_samples(needs_threads):
+    """A dataset may keep its samples and give one object to all threads and all slots at once."""
+    samples = GoldenLines(3, HEIGHT)
+    sampler = twin_samplers.MixingSampler([3], [1.0], 16, steps_per_epoch=12)
+    expected = [
+        digest(twin.batch_at(g, seed=SEED, samples=samples, sampler=sampler, **OPTIONS))
+        for g in range(12)
+    ]
+    for _ in range(20):
+        loader = onemodel.DataLoader(
+            [PackageSamples(samples)[index] for index in range(3)],
+            sampler=onemodel.MixingSampler([3], [1.0], 16, steps_per_epoch=12),
+            collate=onemodel.ImageBatchCollator(**OPTIONS),
+            seed=SEED,
+            workers=4,
+        )
+        with loader:
+            assert [onemodel.digest(batch) for batch in loader.steps(0, 12)] == expected
+
+
 def test_a_loader_with_more_workers_than_steps(needs_threads):
     with loader_for("shuffled", workers=4, prefetch=8) as loader:
         assert [onemodel.digest(batch) for batch in loader.steps(0, 1)] == twin_digests("shuffled")[

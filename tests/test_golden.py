@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from reference.lines import GoldenLines, gain_and_offset
-from support import integers
+from support import integers, load_package
+
+import onemodel
 
 VECTORS = json.loads((Path(__file__).parent / "golden" / "vectors.json").read_text())
 
@@ -145,11 +147,11 @@ def test_rgb8(implementation):
     assert sha256(planar) == vector["sha256"]
 
 
-@pytest.mark.parametrize(
-    "vector",
-    VECTORS["batches"],
-    ids=lambda vector: f"seed{vector['seed'][-4:]}-n{vector['n']}-step{vector['step']}",
-)
+def batch_name(vector):
+    return f"seed{vector['seed'][-4:]}-n{vector['n']}-step{vector['step']}"
+
+
+@pytest.mark.parametrize("vector", VECTORS["batches"], ids=batch_name)
 def test_batches(implementation, vector):
     digest = implementation.digest_at(
         vector["step"],
@@ -159,5 +161,23 @@ def test_batches(implementation, vector):
         width_multiple=vector["width_multiple"],
         pad_value=vector["pad"],
         augment=gain_and_offset if vector["augment"] else None,
+    )
+    assert digest == vector["sha256"]
+
+
+@pytest.mark.parametrize(
+    "vector", [vector for vector in VECTORS["batches"] if vector["augment"]], ids=batch_name
+)
+def test_the_native_augmentation_gives_the_golden_batches(vector):
+    """Decision 12 of the design: this pair of ranges is the augmentation of the vectors."""
+    native = onemodel.augment.GainOffset(gain=(0.8, 1.2), offset=(-0.1, 0.1))
+    digest = load_package().digest_at(
+        vector["step"],
+        seed=word(vector["seed"]),
+        samples=GoldenLines(vector["n"], vector["height"]),
+        sampler=onemodel.ShuffledSampler(vector["n"], vector["batch"]),
+        width_multiple=vector["width_multiple"],
+        pad_value=vector["pad"],
+        augment=native,
     )
     assert digest == vector["sha256"]

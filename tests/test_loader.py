@@ -5,6 +5,7 @@ in order and are built no further ahead than `prefetch`; an error of anyone's co
 own step, whole, and ends the stream.
 """
 
+import contextlib
 import gc
 import itertools
 import json
@@ -601,6 +602,82 @@ def test_no_reference_to_a_sample_outlives_its_batch(workers):
             assert [index for index in integers(batch.indices) if born[index]() is not None] == []
 
 
+def test_a_dataset_may_be_read_a_batch_at_a_time():
+    """PyTorch's `__getitems__` is used where a dataset has it."""
+    asked = []
+
+    class Batched(Recording):
+        def __getitems__(self, indices):
+            asked.append(indices)
+            return [self.samples[index] for index in indices]
+
+    dataset = Batched()
+    with make(dataset) as loader, make() as plain:
+        assert loader.digest(8) == plain.digest(8)
+    assert asked == expected_rows([8])
+    assert dataset.read == []
+
+
+def test_a_dataset_that_reads_too_little_is_found_out():
+    class Batched(Recording):
+        def __getitems__(self, indices):
+            return [self.samples[index] for index in indices[1:]]
+
+    with make(Batched()) as loader, refused(ValueError, "__getitems__", 4, 3):
+        loader[0]
+
+
+def drive(coroutine):
+    """Run a coroutine that only ever yields to its event loop, without one."""
+    try:
+        while True:
+            coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value
+
+
+@workers_0_and_2
+def test_async_for(workers):
+    async def consume(loader):
+        passed = [integers(batch.indices) async for batch in loader.aiter()]
+        return passed, [integers(batch.indices) async for batch in loader.steps(3, 5)]
+
+    with make(workers=workers) as loader:
+        passed, some = drive(consume(loader))
+        assert loader.epoch == 1
+    assert passed == expected_rows(range(STEPS))
+    assert some == expected_rows([3, 4])
+
+
+def test_async_for_lets_others_run_between_batches():
+    async def consume(stream, taken):
+        async for batch in stream:
+            taken.append(batch.step)
+
+    with make() as loader:
+        taken, seen = [], []
+        coroutine = consume(loader.steps(0, 5), taken)
+        with contextlib.suppress(StopIteration):
+            while True:
+                coroutine.send(None)
+                seen.append(len(taken))
+    assert taken == list(range(5))
+    assert seen == list(range(6))
+
+
+def test_a_platform_without_threads_runs_without_workers(monkeypatch):
+    """As in a browser: no error, no warning, no thread, the same batches."""
+    monkeypatch.setattr("onemodel.platform.can_start_threads", lambda: False)
+
+    def no_start(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", no_start)
+    with make(workers=4) as loader:
+        assert loader.workers == 0
+        assert rows(loader) == expected_rows(range(STEPS))
+
+
 def test_epoch_and_step_of_a_batch():
     with make() as loader:
         for g, batch in enumerate(loader.steps(0, 2 * STEPS)):
@@ -669,7 +746,8 @@ def test_an_error_arrives_at_its_step_and_ends_the_stream(workers, make_error):
     start = BAD_STEP - 2  # the bad index is read by no earlier step of this run
     assert bad_index() not in flat(expected_rows(range(start, BAD_STEP)))
     with make(Broken(bad_index(), error), workers=workers) as loader:
-        stream = loader.steps(start, BAD_STEP + 20)
+        # To the end of the epoch: in the next one the same object would be raised once more.
+        stream = loader.steps(start, 2 * STEPS)
         assert rows([next(stream), next(stream)]) == expected_rows([start, start + 1])
         with pytest.raises(type(error)) as caught:
             next(stream)
@@ -784,9 +862,11 @@ def test_a_bad_sample_says_which(workers):
                 return Sample(np.zeros((1, 2, 3)))
             return self.samples[index]
 
-    with make(Bad(), workers=workers) as loader:
-        with refused((TypeError, ValueError), "float64", bad_index(), BAD_SLOT, BAD_STEP):
-            list(loader.steps(BAD_STEP, BAD_STEP + 1))
+    with (
+        make(Bad(), workers=workers) as loader,
+        refused((TypeError, ValueError), "float64", bad_index(), BAD_SLOT, BAD_STEP),
+    ):
+        list(loader.steps(BAD_STEP, BAD_STEP + 1))
 
 
 # Closing
