@@ -140,11 +140,12 @@ def _compose(parts: list[dict[str, Any]]) -> Callable[..., Any] | None:
 def _callable(kind: str, **options: Any) -> Callable[..., Any]:
     if kind in _PLAIN:
         return _PLAIN[kind]
-    if kind not in augment.__all__:
-        raise ValueError(f"kind must be a name of onemodel.augment or a known one, got {kind!r}")
     pairs = {name: tuple(v) if isinstance(v, list) else v for name, v in options.items()}
-    made: Callable[..., Any] = getattr(augment, kind)(**pairs)
-    return made
+    for module in (augment, transforms):
+        if kind in module.__all__:
+            made: Callable[..., Any] = getattr(module, kind)(**pairs)
+            return made
+    raise ValueError(f"kind must be a native augmentation or transform, got {kind!r}")
 
 
 class SyntheticLines:

@@ -20,128 +20,20 @@ ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "onemodel" / "data" / "canonical.json"
 sys.path.insert(0, str(ROOT / "tests"))
 
-from reference import augment, batches, digest, digit_lines, lines, rng, samplers  # noqa: E402
+from canonical_configurations import CONFIGURATIONS  # noqa: E402
+from reference import (  # noqa: E402
+    augment,
+    batches,
+    digest,
+    digit_lines,
+    lines,
+    rng,
+    samplers,
+    transforms,
+)
 from reference.collate import Sample  # noqa: E402
 
 ALGORITHM = 1
-
-SYNTHETIC = {"kind": "synthetic lines", "count": 60, "height": 6}
-DIGITS = {"kind": "digit lines", "count": 90, "seed": 3, "digits": [1, 5], "height": 24}
-DIGIT_TABLE = {**DIGITS, "kind": "digit lines in a uint8 table"}
-ARRAYS = {"kind": "arrays", "count": 50}
-
-SEQUENTIAL = {"kind": "sequential", "batch_size": 8, "drop_last": True}
-SHUFFLED = {"kind": "shuffled", "batch_size": 8, "drop_last": True}
-SHUFFLED_ALL = {"kind": "shuffled", "batch_size": 7, "drop_last": False}
-BUCKETED = {"kind": "bucketed", "batch_size": 8, "pool_batches": 3, "drop_last": True}
-BUCKETED_ALL = {"kind": "bucketed", "batch_size": 8, "pool_batches": 64, "drop_last": False}
-MIXING = {
-    "kind": "mixing",
-    "sizes": [20, 0, 40],
-    "shares": [0.3, 5.0, 0.1],
-    "batch_size": 8,
-    "steps_per_epoch": None,
-}
-
-PLAIN = [{"kind": "plain gain"}]
-GAIN_OFFSET = [{"kind": "GainOffset", "gain": [0.8, 1.2], "offset": [-0.1, 0.1]}]
-NATIVE = [
-    {"kind": "Shift", "dx": [-2, 3], "dy": [-1, 1], "fill": 0.25},
-    {"kind": "Blur", "p": 0.5},
-    {"kind": "HorizontalFlip", "p": 0.5},
-    {"kind": "Erase", "count": 2, "size": [1, 4], "fill": -0.5},
-    {"kind": "Invert", "p": 0.25},
-    {"kind": "Noise", "sigma": 0.1},
-]
-RESHAPED = [
-    {"kind": "StretchWidth", "low": 0.7, "high": 1.4},
-    {"kind": "ResizeHeight", "height": 9, "keep_aspect": False},
-]
-LARGE_SEED = 2**64 - 1
-
-
-def collate(augment=(), width_multiple=4, pad_value=0.0):
-    """Describe a collator."""
-    return {"augment": list(augment), "width_multiple": width_multiple, "pad_value": pad_value}
-
-
-def configuration(name, dataset, sampler, **changes):
-    """Describe a loader: the usual one but for `changes`."""
-    usual = {"seed": 42, "transform": [], "collate": collate(), "shard": [0, 1], "workers": 0}
-    return {"name": name, "dataset": dataset, "sampler": sampler, **usual, **changes}
-
-
-CONFIGURATIONS = [
-    configuration("synthetic lines, sequential", SYNTHETIC, SEQUENTIAL),
-    configuration("synthetic lines, shuffled", SYNTHETIC, SHUFFLED),
-    configuration("synthetic lines, shuffled, short last batch", SYNTHETIC, SHUFFLED_ALL),
-    configuration("synthetic lines, mixing", SYNTHETIC, MIXING),
-    configuration("synthetic lines, bucketed", SYNTHETIC, BUCKETED),
-    configuration("synthetic lines, bucketed, short batch", SYNTHETIC, BUCKETED_ALL),
-    configuration(
-        "synthetic lines, shuffled, GainOffset", SYNTHETIC, SHUFFLED, collate=collate(GAIN_OFFSET)
-    ),
-    configuration(
-        "synthetic lines, bucketed, GainOffset after a callable, shard 1 of 2",
-        SYNTHETIC,
-        BUCKETED_ALL,
-        collate=collate(PLAIN + GAIN_OFFSET),
-        shard=[1, 2],
-    ),
-    configuration(
-        "synthetic lines, shuffled, Python augmentation, workers",
-        SYNTHETIC,
-        SHUFFLED,
-        collate=collate(PLAIN),
-        workers=2,
-    ),
-    configuration(
-        "synthetic lines, shuffled, transform, largest seed",
-        SYNTHETIC,
-        SHUFFLED,
-        transform=[{"kind": "crop left"}],
-        collate=collate(PLAIN, width_multiple=1, pad_value=-0.5),
-        seed=LARGE_SEED,
-    ),
-    configuration(
-        "synthetic lines, mixing, all native augmentations, workers",
-        SYNTHETIC,
-        MIXING,
-        collate=collate(GAIN_OFFSET + NATIVE),
-        workers=2,
-    ),
-    configuration(
-        "synthetic lines, shuffled, native augmentations around a callable",
-        SYNTHETIC,
-        SHUFFLED_ALL,
-        collate=collate(NATIVE[:3] + PLAIN + NATIVE[3:], width_multiple=1, pad_value=1.0),
-    ),
-    configuration(
-        "synthetic lines, shuffled, stretched and resized",
-        SYNTHETIC,
-        SHUFFLED,
-        transform=RESHAPED,
-        collate=collate(GAIN_OFFSET),
-    ),
-    configuration("digit lines, shuffled, workers", DIGITS, SHUFFLED, workers=2),
-    configuration("digit lines, bucketed", DIGITS, BUCKETED),
-    configuration(
-        "digit lines in a uint8 table, bucketed, GainOffset, workers",
-        DIGIT_TABLE,
-        BUCKETED,
-        collate=collate(GAIN_OFFSET),
-        workers=2,
-    ),
-    configuration("arrays, shuffled", ARRAYS, SHUFFLED_ALL, collate=None),
-    configuration(
-        "arrays, sequential, transform, workers",
-        ARRAYS,
-        SEQUENTIAL,
-        transform=[{"kind": "flip and scale"}],
-        collate=None,
-        workers=2,
-    ),
-]
 
 
 class Table:
@@ -213,6 +105,12 @@ def flip_and_scale(generator, arrays):
     return {"x": x, "y": arrays["y"][order], "z": generator.uniform(-1.0, 1.0, size=count)}
 
 
+ROW_TRANSFORMS = {
+    "RandomHorizontalFlip": transforms.flip,
+    "RandomCrop": transforms.crop,
+    "Cutout": transforms.cutout,
+}
+BLENDS = {"Mixup": transforms.mixup, "CutMix": transforms.cutmix}
 PLAIN_CALLABLES = {
     "crop left": crop_left,
     "plain gain": plain_gain,
@@ -241,14 +139,33 @@ def make_callable(kind, **options):
 
 
 def array_batch(g, arrays, sampler, spec):
-    """Build the batch of the array face: one generator a batch, that of slot 0, stream 0."""
+    """Build the batch of the array face, for the slots of the shard."""
     epoch, step = batches.locate(g, sampler.steps_per_epoch)
     indices = sampler.batch_indices(spec["seed"], epoch, step)
-    batch = {name: array[indices] for name, array in arrays.items()}
-    transform = compose(spec["transform"])
-    if transform is None:
-        return batch
-    return transform(rng.SampleRng(rng.derive(spec["seed"], epoch, step, 0, 0)), batch)
+    rank, ranks = spec["shard"]
+    first, stop = (edge * len(indices) // ranks for edge in (rank, rank + 1))
+    batch = {name: array[indices[first:stop]] for name, array in arrays.items()}
+    # The batch has a generator, that of its first slot, and each of its rows has one.
+    generator = rng.SampleRng(rng.derive(spec["seed"], epoch, step, first, 0))
+    rows = transforms.row_generators(spec["seed"], epoch, step, first, stop - first)
+    for part in spec["transform"]:
+        batch = array_part(generator, rows, first, batch, **part)
+    return batch
+
+
+def array_part(generator, rows, first_slot, batch, kind, **options):
+    """Apply one transform to a batch of arrays."""
+    x, y = batch["x"], batch["y"]
+    if kind in PLAIN_CALLABLES:
+        return PLAIN_CALLABLES[kind](generator, batch)
+    if kind == "Normalize":
+        return {**batch, "x": transforms.normalize(x, **options)}
+    if kind == "OneHot":
+        return {**batch, "y": transforms.one_hot(y, **options)}
+    if kind in BLENDS:
+        x, y = BLENDS[kind](rows, x, y, first_slot=first_slot, **options)
+        return {**batch, "x": x, "y": y}
+    return {**batch, "x": ROW_TRANSFORMS[kind](rows, x, **options)}
 
 
 def digests_of(spec, datasets):
