@@ -4,7 +4,7 @@
     python tools/make_canonical.py --check   exit with 1 unless the file is what would be written
 
 Everything is computed by the reference implementations under `tests/reference`, plain Python
-integers and single NumPy operations; the package is never imported. About a minute.
+integers and single NumPy operations; the package is never imported. A few seconds.
 """
 
 from __future__ import annotations
