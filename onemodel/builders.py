@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from onemodel.collators import ImageBatchCollator
@@ -37,19 +38,19 @@ class SampleBatchBuilder:
         self._dataset = dataset
         self._transform = transform
         self._collate = collate
-        self._collate_columns: Callable[[Columns, BatchKey], Any] | None = None
-        self._columns = getattr(dataset, "columns", None)
+        self._build_columns: Callable[[BatchKey], Any] | None = None
+        columns = getattr(dataset, "columns", None)
         if (
             transform is None
             and isinstance(collate, ImageBatchCollator)
-            and isinstance(self._columns, Columns)
+            and isinstance(columns, Columns)
         ):
-            self._collate_columns = collate.from_columns
+            self._build_columns = partial(collate.from_columns, columns)
 
     def build(self, key: BatchKey) -> Any:
         """Return the batch of ``key``; nothing of its samples is kept."""
-        if self._collate_columns is not None:
-            return self._collate_columns(self._columns, key)
+        if self._build_columns is not None:
+            return self._build_columns(key)
         samples = self._fetch(key)
         if self._transform is not None:
             self._transform_each(samples, key)

@@ -44,7 +44,7 @@ def digest(batch: Any) -> str:
         array = array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
         result.update(name.encode())
         result.update(json.dumps([array.dtype.str, list(array.shape)]).encode())
-        result.update(array.tobytes() if not array.flags.c_contiguous or not array.size else array.data)
+        result.update(array.reshape(-1).view(np.uint8).data)
     return result.hexdigest()
 
 

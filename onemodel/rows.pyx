@@ -3,6 +3,7 @@
 The protocol stands in rows.pxd; the transforms in row_images.pyx, normalize.pyx.
 """
 
+from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
@@ -147,9 +148,26 @@ cdef BatchRng batch_rng(SampleRng rng):
     return BatchRng.begin(next_u64(&rng.current), 0, 0, 0)
 
 
+# The head of what NumPy's `__array_struct__` points at, a part of its array interface: written
+# out so that NumPy is no build dependency.
+ctypedef struct ArrayStruct:
+    int two
+    int rank
+    char kind
+    int item_bytes
+    int flags
+    Py_ssize_t *shape
+    Py_ssize_t *strides
+    char *data
+
+
 cdef char *address(array) except NULL:
-    """Where an array's first item lies, whatever its dtype and whether it may be written."""
-    return <char *><uintptr_t>array.__array_interface__["data"][0]
+    """Where an array's first item lies, whatever its dtype and whether it may be written.
+
+    A memoryview would do for most arrays; those of dates or unknown fields export none.
+    """
+    capsule = array.__array_struct__
+    return (<ArrayStruct *>PyCapsule_GetPointer(capsule, NULL)).data
 
 
 cdef class NativeTransform:
