@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from operator import length_hint
 from typing import Any
 
 from onemodel.collators import ImageBatchCollator
@@ -66,15 +67,13 @@ class SampleBatchBuilder:
                     f"dataset.__getitems__ must return {len(indices)} samples, got {len(samples)}"
                 )
             return samples
-        samples = []
+        pending = iter(indices)
         try:
-            for index in indices:
-                samples.append(dataset[index])
+            return list(map(dataset.__getitem__, pending))
         except BaseException as error:
-            slot = len(samples)
+            slot = len(indices) - length_hint(pending) - 1
             error.add_note(f"slot {key.first_slot + slot}, dataset index {indices[slot]}")
             raise
-        return samples
 
     def _transform_each(self, samples: list[Any], key: BatchKey) -> None:
         transform = self._transform

@@ -248,7 +248,13 @@ def _native_program(augment: Any) -> Program | None:
     if augment is None:
         return Program([])
     parts = augment.parts if isinstance(augment, Compose) else (augment,)
-    native = [part for part in parts if isinstance(part, NativeAugmentation)]
+    native = [
+        part
+        for part in parts
+        # a subclass in Python with a call of its own is a Python callable
+        if isinstance(part, NativeAugmentation)
+        and type(part).__call__ is NativeAugmentation.__call__
+    ]
     return Program(native) if len(native) == len(parts) else None
 
 
