@@ -130,7 +130,7 @@ def _plan(dataset: ArrayDataset, parts: tuple[Transform, ...]) -> _Plan:
             break
         position += 1
     source = take(arrays, field) if fused else None
-    if source is None or not source[0].flags.c_contiguous:
+    if source is None or not (source[0].flags.c_contiguous and source.flags.aligned):
         return _Plan(None, None, parts)
     program = RowProgram(fused, source.dtype, source.shape[1:])
     return _Plan(program, field, (*later, *parts[position:]))

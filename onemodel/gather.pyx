@@ -9,7 +9,8 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from onemodel.rows cimport address
+from onemodel.rows cimport STREAM_BYTES, address
+from onemodel.vector cimport stream_fence, table
 
 __all__ = ["gather_rows"]
 
@@ -74,12 +75,22 @@ def gather_rows(source, indices, out=None):
     cdef char *target = address(out)
     cdef int64_t stride = source.strides[0]
     cdef int64_t row_bytes = out.nbytes // rows
+    cdef bint streamed = (
+        layout.rank == 0 and row_bytes & 3 == 0 and rows * row_bytes >= STREAM_BYTES
+    )
     with nogil:
         for k in range(rows):
             if k + 1 < rows and layout.rank == 0:
                 prefetch_row(base + places[k + 1] * stride, row_bytes)
-            copy_row(&layout, base + places[k] * stride, target)
+            if streamed:
+                table.stream(
+                    <float *>target, <const float *>(base + places[k] * stride), row_bytes >> 2
+                )
+            else:
+                copy_row(&layout, base + places[k] * stride, target)
             target += row_bytes
+        if streamed:
+            stream_fence()
     return out
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from onemodel.checks import integer
 from onemodel.rng cimport SampleRng, next_below, next_double
-from onemodel.rows cimport BatchRng, address, batch_rng
+from onemodel.rows cimport BatchRng, address, batch_rng, in_order
 from onemodel.rows import rebuild
 from onemodel.structure import field_of, name_of, put, take
 
@@ -118,8 +118,8 @@ cdef class Blending:
         label_field = field_of(batch, self.label_key, 1)
         if image_field == label_field:
             raise ValueError(f"key and label_key must differ, got {image_field!r} for both")
-        images = self.checked_images(np.ascontiguousarray(take(batch, image_field)))
-        labels = np.ascontiguousarray(take(batch, label_field))
+        images = self.checked_images(in_order(take(batch, image_field)))
+        labels = in_order(take(batch, label_field))
         if labels.dtype != np.float32 or labels.ndim == 0:
             raise TypeError(
                 f"{name_of(label_field)}, the labels, must be float32 rows (OneHot makes them), "

@@ -16,6 +16,11 @@ from libc.stdint cimport int64_t, uint64_t
 from onemodel.rng cimport SampleRng
 
 
+cdef enum:
+    # A batch larger than this leaves the second cache before anybody reads it, so its stores
+    # may go around the caches and save the reads that ordinary stores begin with.
+    STREAM_BYTES = 1 << 20
+
 cdef enum RowKind:
     UINT8_HWC                   # channels interleaved, as decoders give them
     FLOAT32_CHW                 # planes, as networks take them
@@ -92,6 +97,7 @@ cdef class BatchRng(SampleRng):
 
 cdef BatchRng batch_rng(SampleRng rng)
 cdef char *address(array) except NULL
+cdef in_order(array)
 
 
 cdef inline int64_t format_bytes(const RowFormat *format) noexcept nogil:

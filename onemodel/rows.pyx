@@ -32,9 +32,6 @@ cdef extern from "prefetch.h":
 
 cdef enum:
     ALIGNMENT = 64              # a cache line
-    # A batch larger than this leaves the second cache before anybody reads it, so its stores
-    # may go around the caches and save the reads that ordinary stores begin with.
-    STREAM_BYTES = 1 << 20
 
 
 cdef class BatchRng(SampleRng):
@@ -170,6 +167,14 @@ cdef char *address(array) except NULL:
     return (<ArrayStruct *>PyCapsule_GetPointer(capsule, NULL)).data
 
 
+cdef in_order(array):
+    """The array itself or a copy, in C order and aligned: floats are read as floats."""
+    array = np.asarray(array)
+    if array.flags.c_contiguous and array.flags.aligned:
+        return array
+    return array.copy(order="C")
+
+
 cdef class NativeTransform:
     """What native row transforms share; see rows.pxd for how to write one.
 
@@ -189,12 +194,12 @@ cdef class NativeTransform:
         """
         cdef BatchRng rows = batch_rng(rng)
         field = field_of(batch, self.key, 0)
-        images = np.asarray(take(batch, field))
+        images = in_order(take(batch, field))
         if images.ndim == 0:
             raise ValueError("images must have rows, got an array of rank 0")
         program = RowProgram([self], images.dtype, images.shape[1:])
         result = rows.rent((len(images), *program.shape), program.dtype)
-        program.run(rows, np.ascontiguousarray(images), None, result)
+        program.run(rows, images, None, result)
         return put(batch, field, result)
 
     cdef RowFormat after(self, RowFormat before) except *:
@@ -318,7 +323,7 @@ cdef class RowProgram:
 
         Args:
             rng: its row generators are moved on.
-            source: rows of the program's input format, each contiguous.
+            source: rows of the program's input format, each contiguous and aligned.
             indices: int64 array, None for 0, 1, 2, ...
             result: C-contiguous, writable, of the program's output format.
 
@@ -338,8 +343,8 @@ cdef class RowProgram:
             raise TypeError(f"result must be rows {self.dtype} {self.shape}")
         if not (result.flags.c_contiguous and result.flags.writeable):
             raise ValueError("result must be C-contiguous and writable")
-        if source_rows > 0 and not source[0].flags.c_contiguous:
-            raise ValueError("source must have contiguous rows")
+        if source_rows > 0 and not (source[0].flags.c_contiguous and source.flags.aligned):
+            raise ValueError("source must have contiguous, aligned rows")
         if indices is not None:
             places = indices
             if places.shape[0] != rows:
