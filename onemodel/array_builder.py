@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from onemodel.batch_rng import BatchRng
 from onemodel.datasets.arrays import ArrayDataset
 from onemodel.describe import describe
 from onemodel.gather import gather_rows
 from onemodel.keys import BatchKey
-from onemodel.mixup import OneHot
+from onemodel.one_hot import OneHot
 from onemodel.pool import BufferPool
-from onemodel.rows import BatchRng, NativeTransform, RowProgram
+from onemodel.rows import NativeTransform, RowProgram
 from onemodel.structure import Field, Structure, field_of, row_count, take
 from onemodel.transforms import Compose
 

@@ -12,11 +12,12 @@ from support import WORDS, assert_same_bytes, refused
 import onemodel
 from onemodel import vector
 from onemodel.array_builder import ArrayBatchBuilder
+from onemodel.batch_rng import BatchRng
 from onemodel.datasets import ArrayDataset
 from onemodel.keys import BatchKey
 from onemodel.pool import BufferPool
 from onemodel.rng import SampleRng, derive
-from onemodel.rows import BatchRng, RowProgram
+from onemodel.rows import RowProgram
 from onemodel.transforms import (
     Compose,
     CutMix,
