@@ -94,11 +94,10 @@ class ArrayBatchBuilder:
         def made(field: Field, array: NDArray[Any]) -> NDArray[Any]:
             if program is not None and field == fused:
                 result = self._pool.rent((rows, *program.shape), program.dtype)
-                program.run(rng, array, indices, result)
+                program.run(rng, array, indices, result, self._pool.rotates)
                 return result
-            return gather_rows(
-                array, indices, self._pool.rent((rows, *array.shape[1:]), array.dtype)
-            )
+            result = self._pool.rent((rows, *array.shape[1:]), array.dtype)
+            return gather_rows(array, indices, result, self._pool.rotates)
 
         return self._dataset.map_fields(made)
 

@@ -14,11 +14,6 @@ docstring that lists its draws in order.
 from libc.stdint cimport int64_t, uint64_t
 
 
-cdef enum:
-    # A batch larger than this leaves the second cache before anybody reads it, so its stores
-    # may go around the caches and save the reads that ordinary stores begin with.
-    STREAM_BYTES = 1 << 20
-
 cdef enum RowKind:
     UINT8_HWC                   # channels interleaved, as decoders give them
     FLOAT32_CHW                 # planes, as networks take them
@@ -76,7 +71,7 @@ cdef class RowProgram:
 
     cdef void run_rows(
         self, const char *base, int64_t stride, const int64_t *indices, int64_t rows,
-        uint64_t *states, char *target, char *memory
+        uint64_t *states, char *target, char *memory, bint streamed
     ) noexcept nogil
 
 

@@ -32,4 +32,5 @@ class RowProgram:
         source: NDArray[Any],
         indices: NDArray[np.int64] | None,
         result: NDArray[Any],
+        streamed: bool = False,
     ) -> None: ...

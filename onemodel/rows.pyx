@@ -199,7 +199,7 @@ cdef class RowProgram:
         free(self.stages)
         free(self.formats)
 
-    def run(self, BatchRng rng not None, source, indices, result):
+    def run(self, BatchRng rng not None, source, indices, result, bint streamed=False):
         """Make row k of ``result`` out of row ``indices[k]`` of ``source``, in one nogil pass.
 
         Args:
@@ -207,6 +207,7 @@ cdef class RowProgram:
             source: rows of the program's input format, each contiguous and aligned.
             indices: int64 array, None for 0, 1, 2, ...
             result: C-contiguous, writable, of the program's output format.
+            streamed: write it with stores that go around the caches; the bytes are the same.
 
         Raises:
             TypeError, ValueError, IndexError: if an array is not as described.
@@ -249,12 +250,12 @@ cdef class RowProgram:
         if memory == NULL:
             raise MemoryError(f"no memory for two rows of {self.scratch_bytes} bytes")
         with nogil:
-            self.run_rows(base, stride, first, rows, states, target, memory)
+            self.run_rows(base, stride, first, rows, states, target, memory, streamed)
         free(memory)
 
     cdef void run_rows(
         self, const char *base, int64_t stride, const int64_t *indices, int64_t rows,
-        uint64_t *states, char *target, char *memory
+        uint64_t *states, char *target, char *memory, bint streamed
     ) noexcept nogil:
         cdef char *aligned = <char *>(
             (<uintptr_t>memory + ALIGNMENT - 1) & ~<uintptr_t>(ALIGNMENT - 1)
@@ -262,7 +263,6 @@ cdef class RowProgram:
         cdef char *scratch = aligned + padded(self.drawn_bytes)
         cdef char *other = scratch + self.scratch_bytes
         cdef int64_t source_bytes = format_bytes(&self.formats[0])
-        cdef bint streamed = rows * self.result_bytes >= STREAM_BYTES
         cdef const char *row
         cdef char *place
         cdef RowStage *stage
