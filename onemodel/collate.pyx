@@ -17,9 +17,6 @@ from onemodel.stages cimport (
 )
 from onemodel.vector cimport Rows, stream_fence, table
 
-cdef extern from "prefetch.h":
-    void prefetch_row "onemodel_prefetch_row"(const char *row, int64_t size) noexcept nogil
-
 __all__ = ["collate", "load_image", "store_image", "write_integers"]
 
 cdef const float *whole_row(
@@ -73,7 +70,7 @@ ctypedef struct Work:
     char *drawn
     float *image                # [C, H, W] where a stage needs whole images
     float *scratch
-    float *buffer               # a row on its way to streamed stores
+    float *buffer               # a row on its way to the batch
 
 
 cdef void make_row(
@@ -93,19 +90,17 @@ cdef void make_row(
     edit_row(work.stages, work.count, work.drawn, shape, channel, row, source, target)
 
 
-cdef void stream_image(
+cdef void put_image(
     Sources sources, const Work *work, const ImageSource *image, const ImageShape *shape,
     Rows *rows
 ) noexcept nogil:
-    """Write one slot with stores that go around the caches, whole lines where rows allow it.
-
-    Where one step can take the rows from the source to the batch, it takes a channel at a time;
-    else each row is made in a buffer that stays in the first cache.
+    """Write one slot by rows: a channel at a time where one loop takes it from the source to
+    the batch, else each row by way of a buffer that stays in the first cache.
     """
     cdef int64_t channel, row
     cdef int64_t size = 1 if sources.bytes else sizeof(float)
     cdef bint directly = work.by_rows and image.column_stride == size and (
-        work.count == 0 or (work.count == 1 and work.stages[0].stream_rows != NULL)
+        work.count == 0 or (work.count == 1 and work.stages[0].put_rows != NULL)
     )
     cdef const char *ahead = rows.ahead
     rows.count = shape.height if directly else 1
@@ -118,15 +113,15 @@ cdef void stream_image(
             if sources.bytes:
                 rows.scale, rows.shift = sources.scale[channel], sources.shift[channel]
             if work.count == 0:
-                table.stream_rows(rows)
+                table.put_rows(rows)
             else:
-                work.stages[0].stream_rows(work.stages[0].settings, work.drawn, rows)
+                work.stages[0].put_rows(work.stages[0].settings, work.drawn, rows)
             rows.target += shape.height * rows.padded
             continue
         rows.source = work.buffer
         for row in range(shape.height):
             make_row(sources, work, image, shape, channel, row, work.buffer)
-            table.stream_rows(rows)
+            table.put_rows(rows)
             rows.ahead += rows.ahead_stride
             rows.target += rows.padded
 
@@ -141,7 +136,6 @@ cdef void make_image(
     """
     cdef const ImageSource *image = &slot.image
     cdef const ImageSource *following = &slot[1].image      # of width 0 behind the last
-    cdef int64_t following_size = following.width * following.column_stride
     cdef int64_t padded_width = work.padded_width
     cdef float pad = work.pad
     cdef ImageShape shape
@@ -152,20 +146,16 @@ cdef void make_image(
     if not work.by_rows:
         load_rows(sources, image, work.image)
         edit_image(work.stages, work.count, work.drawn, &shape, work.image, work.scratch)
-    if work.streamed:
+    if padded_width % 4 == 0:
         rows.width, rows.padded, rows.pad, rows.target = shape.width, padded_width, pad, target
         rows.stride, rows.scale, rows.shift = 0, 0, 0
-        rows.ahead, rows.ahead_size = following.pixels, following_size
-        rows.ahead_stride = following.row_stride
-        stream_image(sources, work, image, &shape, &rows)
+        rows.streamed = work.streamed
+        rows.ahead, rows.ahead_stride = following.pixels, following.row_stride
+        rows.ahead_size = following.width * following.column_stride
+        put_image(sources, work, image, &shape, &rows)
         return
     for channel in range(shape.channels):
         for row in range(shape.height):
-            prefetch_row(
-                following.pixels + channel * following.plane_stride
-                + row * following.row_stride,
-                following_size,
-            )
             make_row(sources, work, image, &shape, channel, row, target)
             for k in range(shape.width, padded_width):
                 target[k] = pad
@@ -199,10 +189,7 @@ def collate(
     pixels = images.shape[0] * image_floats
     if pixels == 0:
         return
-    # a row that does not begin on 16 bytes would leave its lines in part
-    work.streamed = (
-        streamed and work.padded_width % 4 == 0 and <uintptr_t>&images[0, 0, 0, 0] % 16 == 0
-    )
+    work.streamed = streamed and <uintptr_t>&images[0, 0, 0, 0] % 16 == 0
     widest = sources.channels * sources.height * sources.widest
     work.drawn = <char *>malloc(program.drawn_bytes + 8)
     work.image = <float *>malloc(0 if program.by_rows else widest * sizeof(float))

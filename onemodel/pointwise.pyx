@@ -55,11 +55,11 @@ cdef void gain_offset_row(
     table.gain_offset(target, source, shape.width, values.gain, values.offset)
 
 
-cdef void gain_offset_stream(
+cdef void gain_offset_rows(
     const void *settings, const void *drawn, const Rows *rows
 ) noexcept nogil:
     cdef const GainOffsetDrawn *values = <const GainOffsetDrawn *>drawn
-    table.stream_gain_offset(rows, values.gain, values.offset)
+    table.put_gain_offset(rows, values.gain, values.offset)
 
 
 cdef class GainOffset(NativeAugmentation):
@@ -95,7 +95,7 @@ cdef class GainOffset(NativeAugmentation):
         self.stage.drawn_bytes = sizeof(GainOffsetDrawn)
         self.stage.draw = gain_offset_draw
         self.stage.edit_row = gain_offset_row
-        self.stage.stream_rows = gain_offset_stream
+        self.stage.put_rows = gain_offset_rows
 
     def __repr__(self):
         return f"GainOffset(gain={self.gain}, offset={self.offset})"

@@ -41,9 +41,9 @@ ctypedef void (*RowFunction)(
     int64_t channel, int64_t row, const float *source, float *target
 ) noexcept nogil
 
-# Optional: read, edit and pad rows of one channel in stores that go around the caches, for a
-# stage that makes all rows of an image alike (vector.h says what `rows` holds).
-ctypedef void (*StreamFunction)(
+# Optional: read, edit and pad rows of one channel in one loop, for a stage that makes all rows of
+# an image alike (vector.h says what `rows` holds).
+ctypedef void (*RowsFunction)(
     const void *settings, const void *drawn, const Rows *rows
 ) noexcept nogil
 
@@ -59,7 +59,7 @@ ctypedef struct Stage:
     DrawFunction draw
     RowFunction edit_row        # NULL where a row needs other rows
     ImageFunction edit_image    # read only where edit_row is NULL
-    StreamFunction stream_rows  # NULL where the stage has none
+    RowsFunction put_rows       # NULL where the stage has none
 
 
 cdef class NativeAugmentation:

@@ -13,8 +13,8 @@
 #include "prefetch.h"
 
 /* Rows of one image: `count` times `width` values, `stride` bytes apart, to rows of `padded`
- * floats one after another. The target stands on 16 bytes, `padded` is a multiple of 4, and
- * nothing overlaps. */
+ * floats one after another. `padded` is a multiple of 4, and nothing overlaps. Streamed, in stores
+ * that go around the caches, the target stands on 16 bytes. */
 typedef struct {
     const void *source;      /* floats, or bytes of which p * scale - shift is taken */
     int64_t stride;
@@ -26,6 +26,7 @@ typedef struct {
     float *target;
     int64_t padded;
     float pad;
+    int streamed;
     const char *ahead;       /* what to ask for meanwhile: ahead_size bytes a row */
     int64_t ahead_stride;
     int64_t ahead_size;
@@ -36,10 +37,10 @@ typedef struct {
     /* target[k] = source[k], with stores that go around the caches where the processor has
      * them; only stream_fence orders them before what follows. No overlap. */
     void (*stream)(float *target, const float *source, int64_t count);
-    /* The rows and their padding, in stores as those of `stream`. */
-    void (*stream_rows)(const onemodel_rows *rows);
+    /* The rows and their padding. */
+    void (*put_rows)(const onemodel_rows *rows);
     /* Likewise, each value * gain + offset, each operation rounded. */
-    void (*stream_gain_offset)(const onemodel_rows *rows, float gain, float offset);
+    void (*put_gain_offset)(const onemodel_rows *rows, float gain, float offset);
     /* target[k] = source[k] * gain + offset, each operation rounded; target may be source. */
     void (*gain_offset)(float *target, const float *source, int64_t count, float gain,
                         float offset);

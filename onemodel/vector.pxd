@@ -15,6 +15,7 @@ cdef extern from "vector.h":
         float *target
         int64_t padded
         float pad
+        bint streamed
         const char *ahead
         int64_t ahead_stride
         int64_t ahead_size
@@ -22,8 +23,8 @@ cdef extern from "vector.h":
     ctypedef struct VectorTable "onemodel_vector_table":
         const char *name
         void (*stream)(float *, const float *, int64_t) noexcept nogil
-        void (*stream_rows)(const Rows *) noexcept nogil
-        void (*stream_gain_offset)(const Rows *, float, float) noexcept nogil
+        void (*put_rows)(const Rows *) noexcept nogil
+        void (*put_gain_offset)(const Rows *, float, float) noexcept nogil
         void (*gain_offset)(float *, const float *, int64_t, float, float) noexcept nogil
         void (*convert)(float *, const uint8_t *, int64_t, float, float) noexcept nogil
         void (*noise)(float *, const float *, int64_t, uint64_t, float) noexcept nogil
