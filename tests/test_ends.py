@@ -340,6 +340,8 @@ def test_interrupt_at_every_point_of_a_step():
                     second.set()
                 return super().__getitem__(index)
 
+        # Python 3.12 traces opcodes only where some frame asked for it before `settrace`.
+        sys._getframe().f_trace_opcodes = True
         loader = make(Watched(), workers=1, prefetch=2)
         points = 0
         while True:
