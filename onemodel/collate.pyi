@@ -11,6 +11,7 @@ def collate(
     images: NDArray[np.float32],
     pad_value: float,
     program: Program,
+    streamed: bool,
     seed: int,
     epoch: int,
     step: int,

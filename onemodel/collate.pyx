@@ -15,14 +15,15 @@ from onemodel.sources cimport Slot, Sources
 from onemodel.stages cimport ImageShape, Program, Stage, draw_stages, edit_image, edit_row
 from onemodel.vector cimport stream_fence, table
 
+cdef extern from "prefetch.h":
+    void prefetch_row "onemodel_prefetch_row"(const char *row, int64_t size) noexcept nogil
+
 __all__ = ["collate", "load_image", "store_image", "write_integers"]
 
 cdef enum:
     # Rows are made in a buffer that stays in the first-level cache and leave it in streamed
     # whole cache lines.
     BUFFER_FLOATS = 2048
-    # Below this a batch is likely still cached when it is read, and ordinary stores are better.
-    STREAMED_BYTES = 1 << 20
 
 
 cdef const float *whole_row(
@@ -80,12 +81,22 @@ ctypedef struct Work:
 
 
 cdef void make_row(
-    Sources sources, const Work *work, const ImageSource *image, const ImageShape *shape,
+    Sources sources, const Work *work, const Slot *slot, const ImageShape *shape,
     int64_t channel, int64_t row, float *target
 ) noexcept nogil:
-    """Write one finished row, padding included, to `target`."""
+    """Write one finished row, padding included, to `target`.
+
+    Images lie anywhere, so the processor can't guess the next one: its row is asked for while
+    this one is made.
+    """
+    cdef const ImageSource *image = &slot.image
+    cdef const ImageSource *following = &slot[1].image      # of width 0 behind the last
     cdef const float *source = NULL
     cdef int64_t k
+    prefetch_row(
+        following.pixels + channel * following.plane_stride + row * following.row_stride,
+        following.width * following.column_stride,
+    )
     if not work.by_rows:
         memcpy(
             target, work.image + (channel * shape.height + row) * shape.width,
@@ -103,9 +114,10 @@ cdef void make_row(
 
 
 cdef void make_image(
-    Sources sources, const Work *work, const ImageSource *image, uint64_t state, float *target
+    Sources sources, const Work *work, const Slot *slot, uint64_t state, float *target
 ) noexcept nogil:
     """Write one slot of the batch, [C, H, padded_width] from `target` on."""
+    cdef const ImageSource *image = &slot.image
     cdef ImageShape shape
     cdef int64_t rows = sources.channels * sources.height
     cdef int64_t most, together, first, k
@@ -118,7 +130,7 @@ cdef void make_image(
     if not work.streamed:
         for k in range(rows):
             make_row(
-                sources, work, image, &shape, k // shape.height, k % shape.height,
+                sources, work, slot, &shape, k // shape.height, k % shape.height,
                 target + k * work.padded_width,
             )
         return
@@ -129,7 +141,7 @@ cdef void make_image(
         place = work.buffer
         for k in range(first, first + together):
             make_row(
-                sources, work, image, &shape, k // shape.height, k % shape.height, place
+                sources, work, slot, &shape, k // shape.height, k % shape.height, place
             )
             place += work.padded_width
         table.stream(
@@ -140,7 +152,8 @@ cdef void make_image(
 
 def collate(
     Sources sources not None, float[:, :, :, ::1] images not None, float pad_value,
-    Program program, uint64_t seed, uint64_t epoch, uint64_t step, uint64_t first_slot,
+    Program program not None, bint streamed, uint64_t seed, uint64_t epoch, uint64_t step,
+    uint64_t first_slot,
 ):
     """Fill ``images`` with every slot of ``sources``: gathered, converted, augmented, padded.
 
@@ -148,6 +161,7 @@ def collate(
         images: float32 [count, C, H, padded width], all of it written.
         program: native augmentations; slot j's draw from
             ``derive(seed, epoch, step, first_slot + j, 1)``.
+        streamed: write with stores that go around the caches.
 
     Raises:
         ValueError: if ``images`` has another shape.
@@ -163,7 +177,7 @@ def collate(
     pixels = images.shape[0] * image_floats
     if pixels == 0:
         return
-    work.streamed = pixels * <int64_t>sizeof(float) >= STREAMED_BYTES
+    work.streamed = streamed
     widest = sources.channels * sources.height * sources.widest
     work.drawn = <char *>malloc(program.drawn_bytes + 8)
     work.image = <float *>malloc(0 if program.by_rows else widest * sizeof(float))
@@ -178,7 +192,7 @@ def collate(
             prefix = derive_prefix(seed, epoch, step)
             for slot in range(sources.count):
                 make_image(
-                    sources, &work, &sources.slots[slot].image,
+                    sources, &work, &sources.slots[slot],
                     derive_suffix(prefix, first_slot + <uint64_t>slot, AUGMENTATION_STREAM),
                     &images[0, 0, 0, 0] + slot * image_floats,
                 )

@@ -96,7 +96,10 @@ class ImageBatch:
     def map(self, function: Callable[[Any], Any]) -> ImageBatch:
         """Return a batch whose arrays are ``function(array)``: tensors, or arrays on a device."""
         return ImageBatch(
-            *map(function, self.arrays().values()), self.epoch, self.step, self.real_columns
+            **{name: function(array) for name, array in self.arrays().items()},
+            epoch=self.epoch,
+            step=self.step,
+            real_columns=self.real_columns,
         )
 
     @property
@@ -135,7 +138,7 @@ class ImageBatchCollator:
 
     Args:
         width_multiple: the padded width is the widest image's, rounded up to a multiple of this.
-        pad_value: finite number for the columns right of an image.
+        pad_value: finite number for the columns right of an image, rounded to float32.
         augment: ``augment(rng, image)`` edits a float32 copy [C, H, W] of one image in place and
             returns None or that array; ``rng`` is the slot's own ``SampleRng``, stream 1.
             Native augmentations (``onemodel.augment``, also in ``Compose``) run without the GIL
@@ -187,7 +190,7 @@ class ImageBatchCollator:
         images = self.pool.rent((count, sources.channels, sources.height, padded), np.float32)
         if self._program is not None:
             collate.collate(
-                sources, images, self.pad_value, self._program,
+                sources, images, self.pad_value, self._program, self.pool.rotates,
                 key.seed, key.epoch, key.step, key.first_slot,
             )  # fmt: skip
         else:
@@ -204,11 +207,10 @@ class ImageBatchCollator:
             sources.columns,
         )
 
-    def _augment_each(
-        self, sources: Sources, images: NDArray[np.float32], key: BatchKey
-    ) -> None:
-        """The plain route: copy to scratch, edit, copy to the batch."""
+    def _augment_each(self, sources: Sources, images: NDArray[np.float32], key: BatchKey) -> None:
+        """Take the plain route: copy to scratch, edit, copy to the batch."""
         assert self.augment is not None
+        name = describe(self.augment)
         for slot in range(sources.count):
             shape = (sources.channels, sources.height, sources.width(slot))
             scratch = self.pool.rent(shape, np.float32)
@@ -217,19 +219,21 @@ class ImageBatchCollator:
             rng = slot_rng(key.seed, key.epoch, key.step, place, AUGMENTATION_STREAM)
             try:
                 result = self.augment(rng, scratch)
-                if result is not None and result is not scratch:
-                    raise TypeError(
-                        f"augment must edit its image in place and return None, "
-                        f"got {type(result).__name__} from {describe(self.augment)}"
-                    )
-                if scratch.shape != shape:
-                    raise ValueError(
-                        f"augment must keep the image's shape {list(shape)}, "
-                        f"got {list(scratch.shape)} from {describe(self.augment)}"
-                    )
             except BaseException as error:
                 error.add_note(f"slot {place}, dataset index {key.indices[slot]}")
                 raise
+            if result is not None and result is not scratch:
+                raise TypeError(
+                    f"augment must edit its image in place and return None, got "
+                    f"{type(result).__name__} from {name} at slot {place} "
+                    f"(dataset index {key.indices[slot]})"
+                )
+            if scratch.shape != shape:
+                raise ValueError(
+                    f"augment must keep the image's shape {list(shape)}, "
+                    f"got {list(scratch.shape)} from {name} at slot {place} "
+                    f"(dataset index {key.indices[slot]})"
+                )
             collate.store_image(images, slot, scratch, self.pad_value)
 
     def __repr__(self) -> str:
@@ -244,16 +248,22 @@ def _native_program(augment: Any) -> Program | None:
     if augment is None:
         return Program([])
     parts = augment.parts if isinstance(augment, Compose) else (augment,)
-    if all(isinstance(part, NativeAugmentation) for part in parts):
-        return Program(parts)
-    return None
+    native = [
+        part
+        for part in parts
+        # a subclass in Python with a call of its own is a Python callable
+        if isinstance(part, NativeAugmentation)
+        and type(part).__call__ is NativeAugmentation.__call__
+    ]
+    return Program(native) if len(native) == len(parts) else None
 
 
 def _pad_value(value: Any) -> float:
-    try:
-        number = float(np.float32(value))
-    except (TypeError, ValueError):
-        raise TypeError(f"pad_value must be a number, got {value!r}") from None
-    if not math.isfinite(number):
+    if isinstance(value, bool | str) or not hasattr(value, "__float__"):
+        raise TypeError(f"pad_value must be a number, got {value!r}")
+    number = float(value)
+    with np.errstate(over="ignore"):
+        single = float(np.float32(number))
+    if not math.isfinite(single):
         raise ValueError(f"pad_value must be finite in float32, got {value!r}")
-    return number
+    return single

@@ -281,7 +281,11 @@ class DataLoader:
             return self._builder.build(self._key(g))
         except BaseException as error:
             epoch, step = divmod(g, self.steps_per_epoch)
-            error.add_note(f"while building global step {g} (epoch {epoch}, step {step})")
+            note = f"while building global step {g} (epoch {epoch}, step {step})"
+            notes = getattr(error, "__notes__", [])
+            if notes and notes[-1].startswith("slot "):  # from the builder: make one note of two
+                note = f"{note}, {notes.pop()}"
+            error.add_note(note)
             raise
 
     def _key(self, g: int) -> BatchKey:
@@ -346,10 +350,12 @@ def _check_shard(shard: Any, batch_size: int) -> tuple[int, int]:
         rank, world = shard
     except (TypeError, ValueError):
         raise TypeError(f"shard must be a pair (rank, world), got {shard!r}") from None
-    world = integer("shard[1]", world, 1, 2**31)
-    rank = integer("shard[0]", rank, 0, world)
+    world = integer(f"world of shard {shard!r}", world, 1, 2**31)
+    rank = integer(f"rank of shard {shard!r}", rank, 0, world)
     if batch_size % world:
-        raise ValueError(f"batch_size must be divisible by world = {world}, got {batch_size}")
+        raise ValueError(
+            f"batch_size must be divisible by the world of shard {shard!r}, got {batch_size}"
+        )
     return rank, world
 
 

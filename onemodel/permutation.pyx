@@ -7,6 +7,8 @@ from libc.stdint cimport int64_t, uint64_t
 
 from onemodel.feistel cimport feistel, permute, unpermute
 
+from operator import index as index_of
+
 import numpy as np
 
 from onemodel.checks import TWO_63, integer, uint64
@@ -82,13 +84,17 @@ cdef class KeyedPermutation:
                 raise TypeError(f"positions must be integers, got {wanted.dtype}")
             wanted = wanted.astype(np.int64)
         if wanted.dtype == np.uint64 and wanted.size and int(wanted.max()) >= TWO_63:
-            raise IndexError(f"position {int(wanted.max())} is not in [0, {self.plan.n})")
+            raise IndexError(
+                f"position must be in [0, {self.plan.n}), got {int(wanted.max())}"
+            )
+        if isinstance(out, np.ndarray) and np.may_share_memory(wanted, out):
+            wanted = wanted.copy()
         cdef const int64_t[::1] source = np.ascontiguousarray(wanted, np.int64).reshape(-1)
         cdef int64_t[::1] target
         cdef int64_t k, count = source.shape[0]
         for k in range(count):
             if source[k] < 0 or <uint64_t>source[k] >= self.plan.n:
-                raise IndexError(f"position {source[k]} is not in [0, {self.plan.n})")
+                raise IndexError(f"position must be in [0, {self.plan.n}), got {source[k]}")
         if out is None:
             out = np.empty(wanted.shape, np.int64)
         elif (
@@ -96,9 +102,11 @@ cdef class KeyedPermutation:
             or out.dtype != np.int64
             or out.shape != wanted.shape
             or not out.flags.c_contiguous
+            or not out.flags.writeable
         ):
             raise ValueError(
-                f"out must be a C-contiguous int64 array of shape {wanted.shape}, got {out!r}"
+                f"out must be a writable, C-contiguous int64 array of shape {wanted.shape}, "
+                f"got {out!r}"
             )
         target = out.reshape(-1)
         with nogil:
@@ -107,7 +115,9 @@ cdef class KeyedPermutation:
         return out
 
     cdef uint64_t inside(self, name, value) except? 0:
-        checked = integer(name, value, -TWO_63 * 2, TWO_63 * 2)
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
+            raise TypeError(f"{name} must be an integer, got {value!r}")
+        checked = index_of(value)
         if not 0 <= checked < self.plan.n:
-            raise IndexError(f"{name} {checked} is not in [0, {self.plan.n})")
+            raise IndexError(f"{name} must be in [0, {self.plan.n}), got {checked}")
         return checked

@@ -13,6 +13,7 @@ from libc.stdint cimport int64_t, uintptr_t
 from libc.string cimport memset
 
 import math
+from operator import index
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,8 @@ cdef extern from "Python.h":
 cdef enum:
     ALIGNMENT = 64              # a cache line, and the widest vectors
     SIZE_CLASSES = 256          # four to each power of two
+    NEAR_CLASSES = 5
+    CACHED_BYTES = 16 << 20     # measured: benchmarks/README.md
 
 
 class PoolStats(NamedTuple):
@@ -97,6 +100,7 @@ cdef class BufferPool:
     cdef int64_t returned
     cdef int64_t allocated
     cdef int64_t bytes
+    cdef int64_t bytes_out      # rented now
 
     def __cinit__(self):
         memset(self.free_blocks, 0, sizeof(self.free_blocks))
@@ -115,20 +119,33 @@ cdef class BufferPool:
         kind = np.dtype(dtype)
         if kind.hasobject:
             raise TypeError(f"dtype must hold no Python objects, got {kind}")
-        if not isinstance(shape, tuple):
-            shape = (shape,)
-        wanted = math.prod(shape) * kind.itemsize
-        if wanted < 0 or (shape and min(shape) < 0):
+        dimensions = shape if isinstance(shape, tuple) else (shape,)
+        try:
+            # of a list: a tuple of an iterator is cut to size, and CPython keeps 2,000 of those
+            dimensions = tuple([index(each) for each in dimensions])
+        except TypeError:
+            raise TypeError(f"shape must be an integer or a tuple of them, got {shape!r}") from None
+        wanted = math.prod(dimensions) * kind.itemsize
+        if wanted < 0 or (dimensions and min(dimensions) < 0):
             raise ValueError(f"shape must have dimensions >= 0, got {shape}")
         limit = min(1 << 62, PY_SSIZE_T_MAX // 2)
         if wanted > limit:
             raise ValueError(f"shape must give at most {limit} bytes, got {shape} of {kind}")
-        return np.ndarray(shape, kind, self.take(wanted))
+        return np.ndarray(dimensions, kind, self.take(wanted))
 
     @property
     def stats(self):
         """The counters, a ``PoolStats`` (rented, returned, allocated, bytes)."""
         return PoolStats(self.rented, self.returned, self.allocated, self.bytes)
+
+    @property
+    def rotates(self):
+        """Whether more is rented out now than caches hold.
+
+        Then a new buffer is cold, and stores that go around the caches write it faster; a buffer
+        that keeps coming back is warm, and ordinary stores do. Both write the same bytes.
+        """
+        return self.bytes_out > CACHED_BYTES
 
     def clear(self):
         """Free the memory that is not rented out."""
@@ -154,10 +171,15 @@ cdef class BufferPool:
         cdef int64_t size
         cdef int class_number = size_class_of(wanted, &size)
         cdef Block block = Block.__new__(Block)
-        cdef Header *header = self.free_blocks[class_number]
+        cdef Header *header = NULL
         cdef void *raw
-        if header != NULL:
-            self.free_blocks[class_number] = header.next
+        cdef int near
+        # a free block up to twice as large serves as well, and spares an allocation
+        for near in range(class_number, min(class_number + NEAR_CLASSES, SIZE_CLASSES)):
+            header = self.free_blocks[near]
+            if header != NULL:
+                self.free_blocks[near] = header.next
+                break
         else:
             raw = PyMem_RawMalloc(<size_t>(size + 2 * ALIGNMENT))
             if raw == NULL:
@@ -173,9 +195,11 @@ cdef class BufferPool:
         block.size = wanted
         block.pool = self
         self.rented += 1
+        self.bytes_out += header.size
         return block
 
     cdef void give_back(self, Header *header) noexcept:
         header.next = self.free_blocks[header.size_class]
         self.free_blocks[header.size_class] = header
         self.returned += 1
+        self.bytes_out -= header.size

@@ -8,6 +8,7 @@ from cpython.pycapsule cimport PyCapsule_New
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 import threading
+from operator import index
 
 import numpy as np
 
@@ -126,7 +127,7 @@ cdef class SampleRng:
         if kind == np.float64:
             if size is None:
                 return next_double(&self.current)
-            values = np.empty(size, np.float64)
+            values = new_array(size, np.float64)
             doubles = values.reshape(-1)
             with nogil:
                 for k in range(doubles.shape[0]):
@@ -134,7 +135,7 @@ cdef class SampleRng:
         elif kind == np.float32:
             if size is None:
                 return next_single(&self.current)
-            values = np.empty(size, np.float32)
+            values = new_array(size, np.float32)
             singles = values.reshape(-1)
             with nogil:
                 for k in range(singles.shape[0]):
@@ -155,7 +156,7 @@ cdef class SampleRng:
             raise ValueError(f"low and high must be finite with a finite span, got {low}, {high}")
         if size is None:
             return start + span * next_double(&self.current)
-        values = np.empty(size, np.float64)
+        values = new_array(size, np.float64)
         cdef double[::1] flat = values.reshape(-1)
         cdef int64_t k
         with nogil:
@@ -177,7 +178,7 @@ cdef class SampleRng:
         cdef uint64_t start = low & 0xFFFFFFFFFFFFFFFF
         if size is None:
             return <int64_t>(start + next_below(&self.current, span))
-        values = np.empty(size, np.int64)
+        values = new_array(size, np.int64)
         cdef int64_t[::1] flat = values.reshape(-1)
         cdef int64_t k
         with nogil:
@@ -190,7 +191,7 @@ cdef class SampleRng:
         """Return ``next_normal`` draws: a Python float, or a float32 array of shape ``size``."""
         if size is None:
             return next_normal(&self.current)
-        values = np.empty(size, np.float32)
+        values = new_array(size, np.float32)
         cdef float[::1] flat = values.reshape(-1)
         cdef int64_t k
         with nogil:
@@ -222,6 +223,18 @@ cdef class SampleRng:
         one state on. What NumPy makes of them is NumPy's and may change with its version.
         """
         return np.random.Generator(SharedBits(self))
+
+
+def new_array(size, dtype):
+    """Return an empty array of length or shape ``size``, checked."""
+    dimensions = size if isinstance(size, (tuple, list)) else (size,)
+    try:
+        dimensions = tuple([index(each) for each in dimensions])
+    except TypeError:
+        raise TypeError(f"size must be an integer or a tuple of them, got {size!r}") from None
+    if dimensions and min(dimensions) < 0:
+        raise ValueError(f"size must have dimensions >= 0, got {size!r}")
+    return np.empty(dimensions, dtype)
 
 
 # NumPy's numpy/random/bitgen.h, which is part of its stable C interface: written out so that

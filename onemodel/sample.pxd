@@ -26,4 +26,4 @@ cdef class Sample:
     cdef int64_t target_length
     cdef int32_t label_value
 
-    cdef str resolve(self)
+    cdef object resolve(self)

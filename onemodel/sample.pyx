@@ -53,35 +53,42 @@ cdef class Sample:
             length = repr(self.target)
         return f"Sample(image={described}, target of {length}, label={self.label!r})"
 
-    cdef str resolve(self):
-        """Look the pixels, symbols and label up once; return what is wrong, or None."""
+    cdef object resolve(self):
+        """Look the pixels, symbols and label up once; return what is wrong, or None.
+
+        An error comes back without the sample's place, which the caller knows.
+        """
         cdef Py_buffer view
         cdef const int32_t[::1] symbols
         cdef int32_t label
         if self.resolved:
             return None
         if not isinstance(self.image, np.ndarray):
-            return f"image must be a NumPy array, got {type(self.image).__name__}"
+            return TypeError(f"image must be a NumPy array, got {type(self.image).__name__}")
         if self.image.dtype != np.float32 or not self.image.dtype.isnative:
-            return f"image must be float32, got {self.image.dtype}"
+            return TypeError(f"image must be float32, got {self.image.dtype}")
         if self.image.ndim != 3:
-            return f"image must have shape [C, H, W], got {list(self.image.shape)}"
+            return ValueError(f"image must have shape [C, H, W], got {list(self.image.shape)}")
         if 0 in self.image.shape:
-            return f"image must have C, H and W of at least 1, got {list(self.image.shape)}"
+            return ValueError(
+                f"image must have C, H and W of at least 1, got {list(self.image.shape)}"
+            )
         try:
             target = np.asarray(self.target)
-        except (ValueError, OverflowError) as error:
-            return f"target must be integers: {error}"
+        except (TypeError, ValueError, OverflowError) as error:
+            return TypeError(f"target must be integers: {error}, got {self.target!r}")
         if target.ndim != 1:
-            return f"target must have one dimension, got shape {list(target.shape)}"
-        if target.dtype.kind not in "iu" and target.size:
-            return f"target must be integers that fit in int32, got {self.target!r}"
+            return ValueError(f"target must have one dimension, got shape {target.shape}")
+        if target.size and (target.dtype.kind not in "iu" or holds_bool(self.target)):
+            return TypeError(f"target must be integers that fit in int32, got {self.target!r}")
         if target.size and not (-(2**31) <= target.min() and target.max() < 2**31):
-            return f"target must fit in int32, got {int(target.min())} to {int(target.max())}"
+            return ValueError(
+                f"target must fit in int32, got {int(target.min())} to {int(target.max())}"
+            )
         try:
             label = int32("label", self.label)
         except (TypeError, ValueError) as error:
-            return str(error)
+            return error
         kept = np.ascontiguousarray(target, np.int32)
         symbols = kept
         # kernels read whole floats: an image at an odd address is copied, once
@@ -103,3 +110,10 @@ cdef class Sample:
         self.label_value = label
         self.resolved = True
         return None
+
+
+cdef bint holds_bool(target):
+    """An integer array made of a list does not show that True stood in it."""
+    if isinstance(target, np.ndarray):
+        return False
+    return any(isinstance(each, (bool, np.bool_)) for each in target)

@@ -73,10 +73,12 @@ class _Ring:
         self.ready = 0
         self.closed = False
         self.process = os.getpid()
-        # A re-entrant lock: garbage collection may close a ring while its thread holds it.
-        lock = threading.RLock()
-        self.may_claim = threading.Condition(lock)
-        self.may_take = threading.Condition(lock)
+        # A re-entrant lock: garbage collection may close a ring while its thread holds it. It is
+        # entered itself, not through a Condition: that is Python code, and a Ctrl-C in the midst
+        # of it would leave the lock taken.
+        self.lock = threading.RLock()
+        self.may_claim = threading.Condition(self.lock)
+        self.may_take = threading.Condition(self.lock)
         self.threads = [
             threading.Thread(target=_work, args=(self,), name=f"onemodel-{k}", daemon=True)
             for k in range(workers)
@@ -92,7 +94,7 @@ class _Ring:
 
     def claim(self) -> int | None:
         """Wait for a step to build; None when there is none any more."""
-        with self.may_claim:
+        with self.lock:
             while not self.closed and self.next_claim < self.stop:
                 if self.next_claim < self.next_take + self.prefetch:
                     self.next_claim += 1
@@ -101,7 +103,7 @@ class _Ring:
             return None
 
     def deliver(self, step: int, entry: _Entry) -> None:
-        with self.may_take:
+        with self.lock:
             if self.closed:
                 return
             self.slots[step % self.prefetch] = entry
@@ -114,7 +116,7 @@ class _Ring:
 
     def take(self) -> tuple[_Entry, int] | None:
         """Wait for the next step; None after ``close``. Also say how many were ready."""
-        with self.may_take:
+        with self.lock:
             ready = self.ready
             place = self.next_take % self.prefetch
             while (entry := self.slots[place]) is None:
@@ -131,7 +133,7 @@ class _Ring:
         """Tell the workers to end, and drop what waits; safe at any moment."""
         if os.getpid() != self.process:
             return  # a forked child has none of the threads, and the lock may be taken for ever
-        with self.may_take:
+        with self.lock:
             self.closed = True
             self.slots = [None] * self.prefetch
             self.may_claim.notify_all()
@@ -232,7 +234,10 @@ class BatchSequence:
         except StopIteration:
             raise
         except BaseException:
-            self.close()
+            # Without waiting for the workers: Ctrl-C must not hang on a slow dataset.
+            self._closed = True
+            if self._ring is not None:
+                self._ring.close()
             raise
         self._next = self._cursor.next_step = step + 1
         self._stats.record(entry.seconds, waited, away, ready, *columns)

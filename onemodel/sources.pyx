@@ -7,7 +7,7 @@ pointers without the GIL.
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free
 
-from onemodel.sample cimport ImageSource, Sample
+from onemodel.sample cimport Sample
 
 __all__ = ["Columns", "Sources", "from_columns", "from_samples"]
 
@@ -103,6 +103,7 @@ cdef class Sources:
         free(self.slots)
 
     cdef int allocate(self, int64_t count) except -1:
+        # one more than there are, all zero: what follows the last slot can be looked at
         self.slots = <Slot *>calloc(count + 1, sizeof(Slot))
         if self.slots == NULL:
             raise MemoryError(f"no memory for {count} slots")
@@ -125,7 +126,6 @@ def from_samples(samples, const int64_t[::1] indices not None, int64_t first_slo
     cdef Sample sample
     cdef Slot *slot
     cdef int64_t k, count = len(listed)
-    cdef str wrong
     if count != indices.shape[0]:
         raise ValueError(f"samples must be {indices.shape[0]}, as the indices, got {count}")
     sources.allocate(count)
@@ -139,7 +139,7 @@ def from_samples(samples, const int64_t[::1] indices not None, int64_t first_slo
         sample = <Sample>listed[k]
         wrong = sample.resolve() if not sample.resolved else None
         if wrong is not None:
-            raise ValueError(f"{place(first_slot + k, indices[k])}: {wrong}")
+            raise type(wrong)(f"{place(first_slot + k, indices[k])}: {wrong}")
         if k == 0:
             sources.channels, sources.height = sample.channels, sample.height
         elif sample.channels != sources.channels or sample.height != sources.height:
@@ -194,7 +194,7 @@ def from_columns(Columns columns not None, const int64_t[::1] indices not None):
 
 cdef int32_t checked_index(int64_t index) except? -1:
     if not 0 <= index <= INT32_LIMIT:
-        raise ValueError(f"indices must be in [0, 2**31), got {index}: batches hold int32")
+        raise ValueError(f"index must be in [0, 2**31), got {index}: a batch's indices are int32")
     return <int32_t>index
 
 

@@ -1,4 +1,9 @@
-"""Transforms and how they are put together."""
+"""Transforms and how they are put together.
+
+Transforms of the array face, ``transform(rng, batch) -> batch`` with a batch that is an array, a
+tuple or a dict: RandomHorizontalFlip, RandomCrop, Cutout and Normalize act on its images, Mixup
+and CutMix on images and labels, OneHot on labels. docs/transforms.md specifies each.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +11,20 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from onemodel.describe import describe
+from onemodel.mixup import CutMix, Mixup, OneHot
+from onemodel.normalize import Normalize
+from onemodel.row_images import Cutout, RandomCrop, RandomHorizontalFlip
 
-__all__ = ["Compose"]
+__all__ = [
+    "Compose",
+    "CutMix",
+    "Cutout",
+    "Mixup",
+    "Normalize",
+    "OneHot",
+    "RandomCrop",
+    "RandomHorizontalFlip",
+]
 
 
 class Compose:
@@ -33,9 +50,10 @@ class Compose:
             if not callable(part):
                 raise TypeError(f"parts must be callables part(rng, value), got {part!r}")
             flat.extend(part.parts if isinstance(part, Compose) else [part])
-        self.parts = tuple(flat)
+        self.parts: tuple[Callable[..., Any], ...] = tuple(flat)
 
     def __call__(self, rng: Any, value: Any) -> Any:
+        """Return ``value`` after every part."""
         for part in self.parts:
             result = part(rng, value)
             if result is not None:

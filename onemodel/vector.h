@@ -31,6 +31,13 @@ typedef struct {
      * target with the others. */
     void (*binomial)(float *target, const float *before, const float *middle,
                      const float *after, int64_t count, float scale);
+    /* Pixels of three interleaved bytes, rows left to right or right to left, to three planes:
+     * target[c][y][x] = source * scale[c] - shift[c], each operation rounded. streamed: use
+     * stores that go around the caches where lines are whole. No overlap. */
+    void (*planar3)(float *target, const uint8_t *source, int64_t height, int64_t width,
+                    const float *scale, const float *shift, int mirrored, int streamed);
+    /* target[x] = source[width - 1 - x] in pixels of three bytes. No overlap. */
+    void (*mirror3)(uint8_t *target, const uint8_t *source, int64_t width);
 } onemodel_vector_table;
 
 #if defined(__SSE2__) || defined(_M_X64)

@@ -14,6 +14,10 @@ cdef extern from "vector.h":
         void (*binomial)(
             float *, const float *, const float *, const float *, int64_t, float
         ) noexcept nogil
+        void (*planar3)(
+            float *, const uint8_t *, int64_t, int64_t, const float *, const float *, int, int
+        ) noexcept nogil
+        void (*mirror3)(uint8_t *, const uint8_t *, int64_t) noexcept nogil
 
 
 cdef const VectorTable *table

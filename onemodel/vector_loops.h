@@ -49,6 +49,7 @@ ONEMODEL_TARGET static void ONEMODEL_VARIANT(convert)(float *target, const uint8
 }
 
 #include "vector_augment.h"
+#include "vector_pixels.h"
 
 static const onemodel_vector_table ONEMODEL_VARIANT(vector_table) = {
 #ifdef ONEMODEL_WIDE
@@ -62,5 +63,7 @@ static const onemodel_vector_table ONEMODEL_VARIANT(vector_table) = {
     ONEMODEL_VARIANT(noise),
     ONEMODEL_VARIANT(reverse),
     ONEMODEL_VARIANT(binomial),
+    ONEMODEL_VARIANT(planar3),
+    ONEMODEL_VARIANT(mirror3),
 };
 

@@ -1,0 +1,1 @@
+"""Benchmarks of onemodel: see README.md, run with `python -m benchmarks`."""

@@ -1,0 +1,182 @@
+"""Interleaved timing: every contender in turn in each round, medians, ratios.
+
+A shared machine changes its speed from minute to minute. So nobody is timed in one stretch: a
+round times each contender once for a fraction of a second, the next round starts one further down
+the list, and what counts is the median over rounds of one contender against the median of
+another. Ratios inside one run mean something; figures of two runs do not compare.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+Measure = Callable[[float], float]
+"""Works for about so many seconds and returns units a second (or, for a latency, seconds)."""
+
+
+@dataclass
+class Contender:
+    """One line of a table: how to start it, and what it is.
+
+    `start` does all that is not timed (imports, datasets, compiling, checking the bytes) and
+    returns the measure; what it raises becomes the reason for which the line is skipped.
+    """
+
+    name: str
+    group: str
+    """One of "ceiling", "onemodel", "numpy", "peer"."""
+    start: Callable[[], Measure]
+    threads: int = 0
+    """Workers or threads beside the caller's; 0 where it all happens on the caller's thread."""
+    baseline: str = ""
+    """Key of the ceilings that it is measured against, for tables with several."""
+
+
+@dataclass
+class Result:
+    """What one contender did: one figure a round."""
+
+    name: str
+    group: str
+    threads: int
+    baseline: str
+    figures: list[float] = field(default_factory=list)
+    skipped: str = ""
+
+    @property
+    def median(self) -> float:
+        """The median of the rounds, NaN where there are none."""
+        return statistics.median(self.figures) if self.figures else float("nan")
+
+    @property
+    def spread(self) -> float:
+        """Half of the distance between the quartiles, relative to the median."""
+        if len(self.figures) < 3:
+            return float("nan")
+        low, _, high = statistics.quantiles(self.figures, n=4)
+        return (high - low) / 2 / self.median
+
+
+def counted(run: Callable[[int], None], chunk: int) -> Measure:
+    """Return the measure of a call that builds so many batches at once, as the C loops do."""
+
+    def measure(seconds: float) -> float:
+        run(chunk)  # warm caches, clocks and branch predictors, as a stream's first batches do
+        done, start = 0, time.perf_counter()
+        while True:
+            run(chunk)
+            done += chunk
+            elapsed = time.perf_counter() - start
+            if elapsed >= seconds:
+                return done / elapsed
+
+    return measure
+
+
+def streamed(
+    open_stream: Callable[[], Iterator[Any]], consume: Callable[[Any], None], warm: int = 24
+) -> Measure:
+    """Return the measure of an iterator of batches.
+
+    It is opened anew in each round, because a ring that fills up while others are timed would be
+    a gift, and the first `warm` batches do not count: they pay for starting the workers. The
+    clock then runs over batches taken one right after the other, as fast as they come.
+    """
+
+    def measure(seconds: float) -> float:
+        stream = open_stream()
+        try:
+            for _ in range(warm):
+                consume(next(stream))
+            done, start = 0, time.perf_counter()
+            while True:
+                consume(next(stream))
+                done += 1
+                elapsed = time.perf_counter() - start
+                if elapsed >= seconds and done >= 3:
+                    return done / elapsed
+        finally:
+            close = getattr(stream, "close", None)
+            if close is not None:
+                close()
+
+    return measure
+
+
+def latency(action: Callable[[], Any], most: int = 50) -> Measure:
+    """Return the measure of one call's median latency, in seconds."""
+
+    def measure(seconds: float) -> float:
+        taken: list[float] = []
+        begin = time.perf_counter()
+        while not taken or (len(taken) < most and time.perf_counter() - begin < seconds):
+            start = time.perf_counter()
+            kept = action()
+            taken.append(time.perf_counter() - start)
+            del kept  # taking down workers and tables is not part of the wait for a batch
+        return statistics.median(taken)
+
+    return measure
+
+
+def compare(
+    contenders: list[Contender], *, rounds: int, seconds: float, only: str = ""
+) -> list[Result]:
+    """Time all contenders in interleaved rounds; skip those that cannot start, with the reason."""
+    results: list[Result] = []
+    measures: list[tuple[Result, Measure]] = []
+    for each in contenders:
+        if only and only.lower() not in f"{each.group} {each.name}".lower():
+            continue
+        result = Result(each.name, each.group, each.threads, each.baseline)
+        results.append(result)
+        try:
+            measures.append((result, each.start()))
+        except Exception as error:
+            result.skipped = reason(error)
+            progress(f"skipped {each.name}: {result.skipped}\n")
+    for number in range(rounds):
+        shift = number % max(len(measures), 1)
+        for place, (result, measure) in enumerate(measures[shift:] + measures[:shift]):
+            if result.skipped:
+                continue
+            at = f"round {number + 1}/{rounds}, {place + 1}/{len(measures)}"
+            progress(f"\r\033[K{at}: {result.name}" if sys.stderr.isatty() else "")
+            gc.collect()
+            try:
+                result.figures.append(measure(seconds))
+            except Exception as error:
+                result.figures.clear()
+                result.skipped = reason(error)
+                progress(f"skipped {result.name}: {result.skipped}\n")
+    progress("\r\033[K" if sys.stderr.isatty() else "")
+    return results
+
+
+def reason(error: Exception) -> str:
+    """Return why a contender is skipped, in one line."""
+    if isinstance(error, ModuleNotFoundError):
+        return f"{error.name} is not installed"
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}"[:160]
+
+
+def progress(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()
+
+
+def fastest(results: list[Result], **fields: Any) -> Result | None:
+    """Return the timed result with these field values and the highest median."""
+    fitting = [
+        each
+        for each in results
+        if each.figures and all(getattr(each, key) == value for key, value in fields.items())
+    ]
+    return max(fitting, key=lambda each: each.median, default=None)

@@ -1,0 +1,395 @@
+"""The transforms of the array face: kernel against twin, one pass against the plain route."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from reference import transforms as twin
+from support import WORDS, assert_same_bytes, refused
+
+import onemodel
+from onemodel import vector
+from onemodel.array_builder import ArrayBatchBuilder
+from onemodel.datasets import ArrayDataset
+from onemodel.keys import BatchKey
+from onemodel.pool import BufferPool
+from onemodel.rng import SampleRng, derive
+from onemodel.rows import BatchRng, RowProgram
+from onemodel.transforms import (
+    Compose,
+    CutMix,
+    Cutout,
+    Mixup,
+    Normalize,
+    OneHot,
+    RandomCrop,
+    RandomHorizontalFlip,
+)
+
+SIDES = st.integers(1, 37)
+ALPHAS = st.integers(1, 16).map(lambda k: 1.0 / k)
+
+
+@st.composite
+def image_batches(draw, max_rows=6):
+    """uint8 [n, H, W, C], float32 [n, C, H, W], or either without the axis of the channel."""
+    rows, height, width = draw(st.integers(0, max_rows)), draw(SIDES), draw(SIDES)
+    channels = draw(st.sampled_from([0, 1, 2, 3, 3, 4]))
+    source = np.random.default_rng(draw(st.integers(0, 2**32)))
+    if draw(st.booleans()):
+        shape = (rows, height, width) + ((channels,) if channels else ())
+        return source.integers(0, 256, shape, np.uint8)
+    shape = (rows, *((channels,) if channels else ()), height, width)
+    return source.standard_normal(shape, np.float32)
+
+
+def stacked(function, images, *arguments):
+    """The twin's rows; a batch of no rows has the shape that one row would give."""
+    if len(images):
+        return function(images, *arguments)
+    return function(np.zeros((1, *images.shape[1:]), images.dtype), *arguments)[:0]
+
+
+def sides_of(images):
+    if images.ndim == 3 or images.dtype == np.uint8:
+        return images.shape[1:3]
+    return images.shape[2:]
+
+
+def generators(images, seed, first_slot=0):
+    return twin.row_generators(seed, 0, 0, first_slot, len(images))
+
+
+@given(image_batches(), WORDS, st.floats(0, 1))
+def test_flip(images, seed, p):
+    expected = twin.flip(generators(images, seed), images, p)
+    assert_same_bytes(RandomHorizontalFlip(p)(BatchRng(seed), images), expected)
+
+
+@given(image_batches(), WORDS, st.integers(0, 9), st.data())
+def test_crop(images, seed, padding, data):
+    height, width = sides_of(images)
+    size = None
+    if data.draw(st.booleans()):
+        size = (
+            data.draw(st.integers(1, height + 2 * padding)),
+            data.draw(st.integers(1, width + 2 * padding)),
+        )
+    result = RandomCrop(padding, size)(BatchRng(seed), images)
+    rows = np.zeros((1, *images.shape[1:]), images.dtype) if len(images) == 0 else images
+    expected = twin.crop(generators(rows, seed), rows, padding, size)[: len(images)]
+    assert_same_bytes(result, expected)
+
+
+@given(image_batches(), WORDS, st.integers(1, 40))
+def test_cutout(images, seed, size):
+    expected = twin.cutout(generators(images, seed), images, size)
+    assert_same_bytes(Cutout(size)(BatchRng(seed), images), expected)
+
+
+def channels_of(images):
+    if images.ndim == 3:
+        return 1
+    return images.shape[3] if images.dtype == np.uint8 else images.shape[1]
+
+
+@given(image_batches(), st.data())
+def test_normalize(images, data):
+    numbers = st.floats(-3, 3, width=32)
+    deviations = st.floats(0.015625, 3, width=32)
+    count = channels_of(images)
+    mean = data.draw(numbers | st.lists(numbers, min_size=count, max_size=count))
+    std = data.draw(deviations | st.lists(deviations, min_size=count, max_size=count))
+    expected = stacked(twin.normalize, images, mean, std)
+    for name in vector.variants():
+        vector.select(name)
+        assert_same_bytes(Normalize(mean, std)(SampleRng(0), images), expected)
+
+
+def test_normalize_is_the_image_helper():
+    images = np.random.default_rng(0).integers(0, 256, (2, 5, 7, 3), np.uint8)
+    mean, std = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+    result = Normalize(mean, std)(SampleRng(0), images)
+    for image, planes in zip(images, result, strict=True):
+        assert_same_bytes(planes, onemodel.image.rgb8_to_planar(image, mean, std))
+
+
+@given(WORDS, ALPHAS, st.integers(1, 9), st.integers(0, 20), st.integers(0, 12))
+def test_mixup(seed, alpha, block, first_slot, rows):
+    source = np.random.default_rng(0)
+    images = source.standard_normal((rows, 3, 4, 5), np.float32)
+    labels = source.random((rows, 7), np.float32)
+    rng = BatchRng(seed, first_slot=first_slot)
+    result = Mixup(alpha, block)(rng, (images, labels))
+    expected = twin.mixup(
+        generators(images, seed, first_slot), images, labels, alpha, block, first_slot
+    )
+    for actual, wanted in zip(result, expected, strict=True):
+        assert_same_bytes(actual, wanted)
+
+
+@given(image_batches(), WORDS, ALPHAS, st.integers(1, 9), st.integers(0, 20))
+def test_cutmix(images, seed, alpha, block, first_slot):
+    labels = np.random.default_rng(0).random((len(images), 7), np.float32)
+    rng = BatchRng(seed, first_slot=first_slot)
+    result = CutMix(alpha, block)(rng, {"x": images, "y": labels})
+    expected = twin.cutmix(
+        generators(images, seed, first_slot), images, labels, alpha, block, first_slot
+    )
+    assert list(result) == ["x", "y"]
+    for actual, wanted in zip(result.values(), expected, strict=True):
+        assert_same_bytes(actual, wanted)
+
+
+@given(st.lists(st.integers(0, 9), max_size=9), st.sampled_from(["u1", "i1", ">i4", "u8"]))
+def test_one_hot(labels, dtype):
+    labels = np.array(labels, dtype)
+    _, rows = OneHot(10)(SampleRng(0), (labels, labels))
+    assert_same_bytes(rows, twin.one_hot(labels, 10))
+
+
+def test_beta_has_the_right_spread():
+    for alpha in (1.0, 0.2):
+        rng = SampleRng(1)
+        weights = np.array([twin.beta(rng, alpha) for _ in range(4000)])
+        variance = 1 / (4 * (2 * alpha + 1))
+        assert abs(weights.mean() - 0.5) < 4 * np.sqrt(variance / 4000)
+        assert abs(weights.var() - variance) < 0.01
+
+
+# One pass over memory gives the bytes of the plain route
+
+STAGES = st.lists(
+    st.sampled_from(
+        [
+            RandomHorizontalFlip(0.5),
+            RandomCrop(2),
+            Cutout(3),
+            RandomCrop(1, size=4),
+            Normalize(0.5, 0.25),
+        ]
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+@given(image_batches(), STAGES, WORDS, st.data())
+def test_a_program_is_its_parts(images, parts, seed, data):
+    assume(min(sides_of(images)) >= 4)  # so that every window fits
+    program = RowProgram(parts, images.dtype, images.shape[1:])
+    places = st.lists(st.integers(0, max(len(images) - 1, 0)), max_size=9 if len(images) else 0)
+    indices = np.array(data.draw(places), np.int64)
+    expected = Compose(parts)(BatchRng(seed), images[indices])
+    for name in vector.variants():
+        vector.select(name)
+        result = np.full((len(indices), *program.shape), 77, program.dtype)
+        program.run(BatchRng(seed), images, indices, result)
+        assert_same_bytes(result, expected)
+
+
+@pytest.mark.parametrize("last", [Normalize((0.5, 0.4, 0.3), 0.25), RandomCrop(1), Cutout(9)])
+@pytest.mark.parametrize("width", [32, 31, 16, 5])
+@pytest.mark.parametrize("offset", [0, 1, 64])
+def test_large_batches_take_the_same_bytes_around_the_caches(last, width, offset):
+    source = np.random.default_rng(0)
+    images = source.integers(0, 256, (700, 32, width, 3), np.uint8)
+    parts = [RandomHorizontalFlip(0.5), last]
+    program = RowProgram(parts, images.dtype, images.shape[1:])
+    expected = Compose(parts)(BatchRng(3), images[:9])
+    size = 700 * int(np.prod(program.shape))
+    for name in vector.variants():
+        vector.select(name)
+        memory = np.zeros(size + offset, program.dtype)
+        result = memory[offset:].reshape(700, *program.shape)
+        program.run(BatchRng(3), images, None, result)
+        assert_same_bytes(result[:9], expected)
+        if last.key is None and isinstance(last, Normalize):
+            flipped = twin.flip(generators(images, 3), images, 0.5)
+            assert_same_bytes(result[690:], twin.normalize(flipped[690:], last.mean, last.std))
+
+
+def dataset_of(rows=40):
+    source = np.random.default_rng(5)
+    return ArrayDataset(
+        {
+            "name": source.integers(0, 9, rows),
+            "x": source.integers(0, 256, (rows, 8, 9, 3), np.uint8),
+            "mask": source.standard_normal((rows, 2, 8, 9), np.float32),
+            "y": source.integers(0, 5, rows),
+        }
+    )
+
+
+def bend(rng, batch):
+    return {**batch, "x": batch["x"] + rng.random(batch["x"].shape, np.float32)}
+
+
+CHAINS = [
+    [RandomCrop(1), RandomHorizontalFlip(), Normalize(0.5, 0.25)],
+    [OneHot(5), RandomHorizontalFlip(), Normalize(0.5, 0.25), Mixup(0.2)],
+    [RandomHorizontalFlip(), OneHot(5), Cutout(3), CutMix(1.0), Normalize(0.5, 0.25), bend],
+    [RandomHorizontalFlip(), RandomHorizontalFlip(key="mask"), RandomCrop(2)],
+    [RandomHorizontalFlip(key="mask"), RandomCrop(2), Normalize(0.5, 0.25)],
+    [Normalize(0.5, 0.25), bend, RandomHorizontalFlip()],
+    [OneHot(9, key="name"), RandomCrop(2, size=(4, 5))],
+]
+
+
+class Plain:
+    """The same arrays without anything that a builder could look through."""
+
+    def __init__(self, dataset):
+        self.dataset = dataset
+
+    def __len__(self):
+        return len(self.dataset)
+
+    def __getitem__(self, indices):
+        return self.dataset[indices]
+
+
+def key_of(indices, first_slot=0):
+    return BatchKey(11, 2, 3, first_slot, np.asarray(indices, np.int64))
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+@pytest.mark.parametrize("indices", [[], [7], [3, 3, 39, 0, 12, 8, 1, 20, 21, 22, 30, 4]])
+def test_a_fused_batch_is_the_plain_batch(chain, indices):
+    dataset, pool = dataset_of(), BufferPool()
+    fused = ArrayBatchBuilder(dataset, Compose(chain), pool).build(key_of(indices))
+    plain = ArrayBatchBuilder(Plain(dataset), Compose(chain), pool).build(key_of(indices))
+    assert list(fused) == list(plain)
+    for name in fused:
+        assert_same_bytes(fused[name], plain[name])
+
+
+@pytest.mark.parametrize("chain", CHAINS[:2] + CHAINS[3:5] + CHAINS[6:])
+def test_rows_do_not_change_when_the_batch_is_sharded(chain):
+    dataset, pool = dataset_of(), BufferPool()
+    indices = np.arange(32) * 7 % 40
+    builder = ArrayBatchBuilder(dataset, Compose(chain), pool)
+    whole = builder.build(key_of(indices))
+    for world in (2, 4):
+        size = 32 // world
+        parts = [
+            builder.build(key_of(indices[rank * size : (rank + 1) * size], rank * size))
+            for rank in range(world)
+        ]
+        for name in whole:
+            assert_same_bytes(np.concatenate([part[name] for part in parts]), whole[name])
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_the_dataset_is_never_written_to(chain):
+    dataset = dataset_of()
+    before = {name: array.copy() for name, array in dataset.arrays.items()}
+    ArrayBatchBuilder(dataset, Compose(chain), BufferPool()).build(key_of(range(20)))
+    for name, array in dataset.arrays.items():
+        assert_same_bytes(array, before[name])
+
+
+# The generator
+
+
+@given(WORDS, WORDS, WORDS, st.integers(0, 2**63))
+def test_the_generators_are_the_derived_ones(seed, epoch, step, first_slot):
+    rng = BatchRng(seed, epoch, step, first_slot)
+    assert rng.state == derive(seed, epoch, step, first_slot, 0)
+    rows = rng.row_u64(3).tolist()
+    assert rows == [
+        SampleRng(derive(seed, epoch, step, first_slot + k, 2)).next_u64() for k in range(3)
+    ]
+    again = pickle.loads(pickle.dumps(rng))
+    assert again.row_random(5).tolist() == rng.row_random(5).tolist()
+    assert again.next_u64() == rng.next_u64()
+    assert again.first_slot == first_slot
+
+
+def test_a_plain_generator_seeds_the_rows():
+    images = np.arange(24, dtype=np.uint8).reshape(8, 1, 3)
+    rng = SampleRng(9)
+    result = RandomHorizontalFlip()(rng, images)
+    other = SampleRng(9)
+    assert_same_bytes(result, RandomHorizontalFlip()(BatchRng(other.next_u64()), images))
+    assert rng.state == other.state
+
+
+# Structures, texts, errors
+
+ALL = [
+    RandomHorizontalFlip(0.25, key="x"),
+    RandomCrop(4, size=(28, 30)),
+    Cutout(8),
+    Normalize((0.1, 0.2, 0.3), 0.5),
+    Mixup(0.2, block=16),
+    CutMix(1.0, label_key="z"),
+    OneHot(10),
+]
+
+
+@pytest.mark.parametrize("transform", ALL, ids=lambda transform: type(transform).__name__)
+def test_a_transform_shows_its_arguments_and_pickles(transform):
+    names = {type(one).__name__: type(one) for one in ALL}
+    assert repr(eval(repr(transform), names)) == repr(transform)
+    assert repr(pickle.loads(pickle.dumps(transform))) == repr(transform)
+    assert "key=" in repr(transform)
+
+
+def test_the_structure_stays():
+    images = np.zeros((2, 3, 3), np.uint8)
+    flip = RandomHorizontalFlip()
+    assert isinstance(flip(SampleRng(0), images), np.ndarray)
+    pair = flip(SampleRng(0), (images, "left alone"))
+    assert isinstance(pair, tuple)
+    assert pair[1] == "left alone"
+    assert list(flip(SampleRng(0), {"y": 1, "x": images})) == ["y", "x"]
+    assert list(flip(SampleRng(0), {"pixels": images, "y": 1})) == ["pixels", "y"]
+
+
+BAD = [
+    (lambda: RandomHorizontalFlip(1.5), ValueError, ["p", 1.5]),
+    (lambda: RandomHorizontalFlip("often"), TypeError, ["p", "often"]),
+    (lambda: RandomCrop(-1), ValueError, ["padding", -1]),
+    (lambda: RandomCrop(1, size=0), ValueError, ["size", 0]),
+    (lambda: Cutout(0), ValueError, ["size", 0]),
+    (lambda: Normalize(0, 0), ValueError, ["std", 0]),
+    (lambda: Normalize("grey", 1), TypeError, ["mean", "grey"]),
+    (lambda: Normalize((1, 2), (1, 2, 3)), ValueError, ["mean", "std", 2, 3]),
+    (lambda: Normalize(float("nan"), 1), ValueError, ["mean", "nan"]),
+    (lambda: Mixup(0.3), ValueError, ["alpha", 0.3]),
+    (lambda: Mixup(block=0), ValueError, ["block", 0]),
+    (lambda: OneHot(0), ValueError, ["classes", 0]),
+]
+
+
+@pytest.mark.parametrize(("make", "error", "words"), BAD)
+def test_bad_arguments(make, error, words):
+    with refused(error, *words):
+        make()
+
+
+IMAGES = np.zeros((2, 4, 4, 3), np.uint8)
+BAD_CALLS = [
+    (RandomHorizontalFlip(), IMAGES.astype(np.int64), TypeError, ["images", "int64"]),
+    (RandomHorizontalFlip(), np.zeros((2, 3), np.uint8), ValueError, ["images", "rank"]),
+    (RandomHorizontalFlip(), np.zeros((2, 0, 3), np.uint8), ValueError, ["images", "pixels"]),
+    (RandomHorizontalFlip(key="z"), {"x": IMAGES}, KeyError, ["key", "z"]),
+    (RandomHorizontalFlip(key=2), (IMAGES, IMAGES), IndexError, ["key", 2]),
+    (RandomCrop(0, size=5), IMAGES, ValueError, ["size", (5, 5)]),
+    (Normalize((1, 2), 1), IMAGES, ValueError, ["mean", 3, 2]),
+    (OneHot(3), IMAGES, TypeError, ["labels"]),
+    (OneHot(3), (IMAGES, np.array([0, 3])), ValueError, ["labels", 3, "row 1"]),
+    (OneHot(3), (IMAGES, np.array([0.5, 1])), TypeError, ["labels", "float64"]),
+    (Mixup(), (IMAGES, np.zeros((2, 3), np.float32)), TypeError, ["images", "Normalize"]),
+    (CutMix(), (IMAGES, np.array([0, 1])), TypeError, ["labels", "OneHot"]),
+    (CutMix(), (IMAGES, np.zeros((3, 2), np.float32)), ValueError, ["rows", 2, 3]),
+]
+
+
+@pytest.mark.parametrize(("transform", "batch", "error", "words"), BAD_CALLS)
+def test_bad_batches(transform, batch, error, words):
+    with refused(error, *words):
+        transform(SampleRng(0), batch)
