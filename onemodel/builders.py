@@ -69,7 +69,7 @@ class SampleBatchBuilder:
             return samples
         pending = iter(indices)
         try:
-            return list(map(dataset.__getitem__, pending))
+            return [dataset[index] for index in pending]
         except BaseException as error:
             slot = len(indices) - length_hint(pending) - 1
             error.add_note(f"slot {key.first_slot + slot}, dataset index {indices[slot]}")
