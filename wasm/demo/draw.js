@@ -1,23 +1,25 @@
 // Draws a batch as the tensor that it is: one row a slot, all equally wide, ink on paper, and
 // what is padding hatched.
 
-const CAPTION = 18; // pixels above each row where there is no room beside it
-const BESIDE = 132; // pixels left of each row where there is
-const WIDE = 560; // from this width on, captions stand beside
-const LARGEST_SCALE = 2;
+const CAPTION = 18; // pixels above each image
+const GAP = 10; // between images; twice as much across
+const LEAST_COLUMN = 255; // pixels: what a caption needs, with air
+const LEAST_SCALE = 1.25; // of images side by side; alone in its row one may be smaller
+const LARGEST_SCALE = 2.25;
 const LARGEST_SIDE = 8192; // device pixels; some phones draw no larger canvas
 
 // Draw batch = { said, images } on the canvas, as wide as the room that it has.
 export function drawBatch(canvas, { said, images }) {
   const [count, , height, width] = said.shape;
   const room = canvas.parentElement.clientWidth;
-  const beside = room >= WIDE;
-  const left = beside ? BESIDE : 0;
-  const scale = Math.min((room - left) / width, LARGEST_SCALE);
-  const rowHeight = height * scale;
-  const pitch = Math.max(rowHeight, beside ? 30 : 0) + (beside ? 6 : CAPTION + 8);
-  const total = Math.ceil(count * pitch);
-  const density = Math.min(devicePixelRatio || 1, LARGEST_SIDE / Math.max(total, room));
+  if (room === 0) return; // not on show; drawn when it is
+  const across = Math.max(LEAST_COLUMN, LEAST_SCALE * width);
+  const columns = Math.min(count, Math.max(1, Math.floor((room + 2 * GAP) / (across + 2 * GAP))));
+  const column = (room - 2 * GAP * (columns - 1)) / columns;
+  const scale = Math.min(column / width, LARGEST_SCALE);
+  const pitch = CAPTION + height * scale + GAP;
+  const total = Math.ceil(Math.ceil(count / columns) * pitch);
+  const density = Math.min(devicePixelRatio, LARGEST_SIDE / Math.max(total, room));
 
   canvas.width = Math.round(room * density);
   canvas.height = Math.round(total * density);
@@ -31,17 +33,17 @@ export function drawBatch(canvas, { said, images }) {
   const source = inked(said, images, colours);
   const hatch = hatching(context, colours, density);
   for (let slot = 0; slot < count; slot += 1) {
-    const top = slot * pitch + (beside ? 0 : CAPTION);
-    caption(context, colours, said, slot, beside, top, rowHeight, room);
+    const left = (slot % columns) * (column + 2 * GAP);
+    const top = Math.floor(slot / columns) * pitch + CAPTION;
+    caption(context, colours, said, slot, left, top, width * scale);
     const real = said.widths[slot] * scale;
     context.drawImage(
-      source, 0, slot * height, said.widths[slot], height, left, top, real, rowHeight,
+      source, 0, slot * height, said.widths[slot], height, left, top, real, height * scale,
     );
     context.fillStyle = hatch;
-    context.fillRect(left + real, top, width * scale - real, rowHeight);
+    context.fillRect(left + real, top, width * scale - real, height * scale);
     context.strokeStyle = colours.line;
-    context.lineWidth = 1;
-    context.strokeRect(left + 0.5, top + 0.5, width * scale - 1, rowHeight - 1);
+    context.strokeRect(left + 0.5, top + 0.5, width * scale - 1, height * scale - 1);
   }
 }
 
@@ -70,9 +72,10 @@ function inked(said, images, colours) {
 
 function hatching(context, colours, density) {
   const side = 8;
-  const tile = new OffscreenCanvas(Math.round(side * density), Math.round(side * density));
+  const pixels = Math.max(1, Math.round(side * density));
+  const tile = new OffscreenCanvas(pixels, pixels);
   const brush = tile.getContext("2d");
-  brush.scale(tile.width / side, tile.height / side);
+  brush.scale(pixels / side, pixels / side);
   brush.fillStyle = colours.padding;
   brush.fillRect(0, 0, side, side);
   brush.strokeStyle = colours.hatch;
@@ -84,37 +87,25 @@ function hatching(context, colours, density) {
   }
   brush.stroke();
   const pattern = context.createPattern(tile, "repeat");
-  pattern.setTransform(new DOMMatrix().scale(side / tile.width, side / tile.height));
+  pattern.setTransform(new DOMMatrix().scale(side / pixels, side / pixels));
   return pattern;
 }
 
-function caption(context, colours, said, slot, beside, top, rowHeight, room) {
-  const target = said.targets[slot];
+// Above an image: its target, its dataset index and its real width.
+function caption(context, colours, said, slot, left, top, width) {
   const details = `#${said.indices[slot]} · ${said.widths[slot]} px`;
+  const middle = top - CAPTION / 2 + 1;
   context.textBaseline = "middle";
   context.textAlign = "left";
-  if (beside) {
-    const middle = top + rowHeight / 2;
-    context.font = `13px ${colours.font}`;
-    context.fillStyle = colours.text;
-    if (target) context.fillText(target, 0, middle - 8);
-    context.font = `11px ${colours.font}`;
-    context.fillStyle = colours.muted;
-    context.fillText(details, 0, target ? middle + 9 : middle);
-    return;
-  }
-  const middle = top - CAPTION / 2 + 1;
   context.font = `12px ${colours.font}`;
   context.fillStyle = colours.text;
-  context.fillText(target, 0, middle);
+  context.fillText(said.targets[slot], left, middle);
+  const used = context.measureText(said.targets[slot]).width;
   context.font = `11px ${colours.font}`;
   context.fillStyle = colours.muted;
-  if (target) {
-    context.textAlign = "right";
-    context.fillText(details, room, middle);
-  } else {
-    context.fillText(details, 0, middle);
-  }
+  const room = width - context.measureText(details).width;
+  // At the right end; behind the target where the images are too narrow for that.
+  context.fillText(details, left + (used > 0 ? Math.max(room, used + 10) : 0), middle);
 }
 
 // A digest as a pattern that eyes compare at a glance: one cell for each of its 64 digits.

@@ -46,6 +46,7 @@ function change(changes) {
   if (Object.keys(changes).length > 0) problems = [];
   state = { ...state, ...changes };
   describeChoices(state);
+  element("step").classList.toggle("long", state.step.length > 14);
   element("back").disabled = state.step === "0";
   element("first").disabled = state.step === "0";
   element("next").disabled = state.step === String(LARGEST);

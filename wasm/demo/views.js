@@ -43,7 +43,7 @@ export function showBatch(state, batch) {
   element("waste-meter").value = said.waste;
   element("time").textContent = `${said.milliseconds.toFixed(said.milliseconds < 10 ? 1 : 0)} ms`;
   element("legend-range").textContent =
-    `values ${said.least.toFixed(2)} to ${said.greatest.toFixed(2)}`;
+    `values ${said.least.toFixed(2)} to ${said.greatest.toFixed(2)}`.replace("-", "−");
   element("digest").textContent = said.digest;
   element("code").textContent = said.code;
   element("boot").hidden = true;
@@ -123,10 +123,10 @@ export class ProofTable {
     this.#same += line.same;
     const row = make("tr", undefined, { class: line.same ? "same" : "different" });
     row.append(
-      make("th", line.step, { scope: "row" }),
-      // What is no digest is an error, and is shown whole.
-      make("td", /^[0-9a-f]{64}$/.test(line.found) ? shortened(line.found) : line.found),
-      make("td", shortened(line.expected)),
+      stepHeading(line.step),
+      // What is no digest is an error; it is wrapped, where a digest is cut short by the style.
+      make("td", line.found, { class: /^[0-9a-f]{64}$/.test(line.found) ? "digest-cell" : "" }),
+      make("td", line.expected, { class: "digest-cell" }),
       make("td", line.same ? "same" : "different"),
     );
     this.#body.append(row);
@@ -156,4 +156,10 @@ export class ProofTable {
   }
 }
 
-const shortened = (digest) => `${digest.slice(0, 16)}…`;
+// A heading for a step; long powers of ten are written short.
+function stepHeading(step) {
+  if (!/^10{6,}$/.test(step)) return make("th", step, { scope: "row" });
+  const heading = make("th", "10", { scope: "row", "aria-label": step });
+  heading.append(make("sup", step.length - 1));
+  return heading;
+}
