@@ -1,0 +1,74 @@
+// A static file server on the loopback address, for pages that load Pyodide.
+//
+//     const server = await serve({ "/": folder, "/pyodide/": pyodideFolder, "/x.json": file });
+//     server.url; await server.close();
+//
+// A mount is a folder (its address ends in "/") or a single file. The longest address
+// that matches wins.
+
+import { createReadStream, statSync } from "node:fs";
+import { createServer } from "node:http";
+import { extname, join, normalize, sep } from "node:path";
+
+// Browsers refuse a module of another type, and stream-compile WebAssembly of this one.
+const types = {
+  ".css": "text/css; charset=utf-8",
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".json": "application/json",
+  ".mjs": "text/javascript; charset=utf-8",
+  ".png": "image/png",
+  ".py": "text/plain; charset=utf-8",
+  ".svg": "image/svg+xml",
+  ".wasm": "application/wasm",
+  ".whl": "application/zip",
+  ".zip": "application/zip",
+};
+
+function resolveFile(mounts, pathname) {
+  const prefixes = Object.keys(mounts).sort((a, b) => b.length - a.length);
+  for (const prefix of prefixes) {
+    if (pathname === prefix && !prefix.endsWith("/")) return mounts[prefix];
+    if (prefix.endsWith("/") && pathname.startsWith(prefix)) {
+      const file = normalize(join(mounts[prefix], pathname.slice(prefix.length) || "index.html"));
+      return file.startsWith(normalize(mounts[prefix] + sep)) ? file : undefined;
+    }
+  }
+  return undefined;
+}
+
+export async function serve(mounts, { port = 0 } = {}) {
+  const server = createServer((request, response) => {
+    let file;
+    let size;
+    try {
+      const { pathname } = new URL(request.url, "http://localhost");
+      file = resolveFile(mounts, decodeURIComponent(pathname));
+      const status = statSync(file);
+      if (!status.isFile()) throw new Error("not a file");
+      size = status.size;
+    } catch {
+      response.writeHead(404, { "Content-Type": "text/plain" }).end("not found\n");
+      return;
+    }
+    response.writeHead(200, {
+      "Content-Type": types[extname(file)] ?? "application/octet-stream",
+      "Content-Length": size,
+      "Cache-Control": "no-store",
+    });
+    if (request.method === "HEAD") response.end();
+    else createReadStream(file).pipe(response);
+  });
+  await new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, "127.0.0.1", resolve);
+  });
+  return {
+    url: `http://127.0.0.1:${server.address().port}/`,
+    close: () =>
+      new Promise((resolve) => {
+        server.closeAllConnections();
+        server.close(resolve);
+      }),
+  };
+}
