@@ -3,8 +3,7 @@
 
 const CAPTION = 18; // pixels above each image
 const GAP = 10; // between images; twice as much across
-const LEAST_COLUMN = 255; // pixels: what a caption needs, with air
-const LEAST_SCALE = 1.25; // of images side by side; alone in its row one may be smaller
+const LEAST_COLUMN = 200; // pixels: what a caption needs
 const LARGEST_SCALE = 2.25;
 const LARGEST_SIDE = 8192; // device pixels; some phones draw no larger canvas
 
@@ -13,9 +12,8 @@ export function drawBatch(canvas, { said, images }) {
   const [count, , height, width] = said.shape;
   const room = canvas.parentElement.clientWidth;
   if (room === 0) return; // not on show; drawn when it is
-  const across = Math.max(LEAST_COLUMN, LEAST_SCALE * width);
-  const columns = Math.min(count, Math.max(1, Math.floor((room + 2 * GAP) / (across + 2 * GAP))));
-  const column = (room - 2 * GAP * (columns - 1)) / columns;
+  const columns = columnsFor(room, width, count);
+  const column = columnWidth(room, columns);
   const scale = Math.min(column / width, LARGEST_SCALE);
   const pitch = CAPTION + height * scale + GAP;
   const total = Math.ceil(Math.ceil(count / columns) * pitch);
@@ -45,6 +43,17 @@ export function drawBatch(canvas, { said, images }) {
     context.strokeStyle = colours.line;
     context.strokeRect(left + 0.5, top + 0.5, width * scale - 1, height * scale - 1);
   }
+}
+
+const columnWidth = (room, columns) => (room - 2 * GAP * (columns - 1)) / columns;
+
+// How many images stand side by side: two where they stay legible, more where they stay large.
+function columnsFor(room, width, count) {
+  for (const [columns, scale] of [[4, 1.75], [3, 1.75], [2, 1.2]]) {
+    const column = columnWidth(room, columns);
+    if (columns <= count && column >= Math.max(LEAST_COLUMN, scale * width)) return columns;
+  }
+  return 1;
 }
 
 // The first channel of the images in the theme's colours, at their own size.

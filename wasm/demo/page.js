@@ -166,6 +166,8 @@ function hideBatch(reason) {
   element("boot-bytes").textContent = "";
   element("boot-text").textContent = reason;
   element("where").textContent = "\u00a0";
+  element("code").textContent = "…";
+  for (const button of document.querySelectorAll("[data-copies]")) button.disabled = true;
   document.body.dataset.shown = "";
 }
 

@@ -3,11 +3,12 @@
 
 import { load, Plain } from "./load.js";
 
+let pyodide;
 let demo; // a promise of the Python object that builds what is shown
 
 async function begin() {
   const tell = (loaded, total, stage) => postMessage({ event: "progress", loaded, total, stage });
-  const pyodide = await load(new URL("./", import.meta.url), tell);
+  pyodide = await load(new URL("./", import.meta.url), tell);
   return pyodide.runPythonAsync("import demo; demo.Demo()");
 }
 
@@ -38,7 +39,13 @@ const answers = {
   },
 
   async picture({ pixels, width, height, name }) {
-    return JSON.parse((await demo).use_picture(pixels, width, height, name));
+    const python = await demo;
+    const data = pyodide.toPy(pixels); // a memoryview
+    try {
+      return JSON.parse(python.use_picture(data, width, height, name));
+    } finally {
+      data.destroy?.();
+    }
   },
 
   async prove() {
