@@ -1,6 +1,7 @@
 // Joins the controls, the address, and the worker that runs Python.
 
 import { Client, latest } from "./client.js";
+import { enableCopying, setCopying } from "./copying.js";
 import { decode } from "./picture.js";
 import {
   fromHash, LARGEST, moved, parseBatchSize, parseUint64, randomUint64, toHash,
@@ -8,6 +9,7 @@ import {
 import { describeChoices, drawAgain, element, ProofTable, showBatch, showProgress } from "./views.js";
 
 const controls = element("controls");
+// The picture that a link was made with counts until the visitor gives one.
 let { state, picture: wantedPicture, problems } = fromHash(location.hash);
 let picture = null; // { file, sha256 } of the picture that Python has
 let pictureFile = null; // the picture that it should have
@@ -50,7 +52,7 @@ function change(changes) {
   element("back").disabled = state.step === "0";
   element("first").disabled = state.step === "0";
   element("next").disabled = state.step === String(LARGEST);
-  history.replaceState(null, "", toHash(state, picture?.sha256 ?? wantedPicture));
+  history.replaceState(null, "", toHash(state, wantedPicture || picture?.sha256));
   refresh(state);
 }
 
@@ -118,6 +120,7 @@ document.addEventListener("keydown", (event) => {
 
 addEventListener("hashchange", () => {
   ({ state, picture: wantedPicture, problems } = fromHash(location.hash));
+  if (wantedPicture === picture?.sha256) wantedPicture = "";
   fillControls();
   complain(problems.join(" "));
   change({});
@@ -128,7 +131,7 @@ addEventListener("hashchange", () => {
 const refresh = latest(async (wanted) => {
   if (!ready) return;
   const { data, sampler, batch, seed, step, augment } = wanted;
-  if (data === "picture" && !picture) {
+  if (data === "picture" && (!picture || wantedPicture)) {
     hideBatch(
       wantedPicture
         ? "This link shows a batch of a picture, and a picture does not travel in a link. " +
@@ -149,7 +152,7 @@ const refresh = latest(async (wanted) => {
       complain(problems.join(" "));
       showBatch(wanted, shown);
       compareDigests();
-      for (const button of document.querySelectorAll("[data-copies]")) button.disabled = false;
+      setCopying(true);
       document.body.dataset.shown = toHash(wanted, picture?.sha256);
     }
   } catch (error) {
@@ -167,7 +170,7 @@ function hideBatch(reason) {
   element("boot-text").textContent = reason;
   element("where").textContent = "\u00a0";
   element("code").textContent = "…";
-  for (const button of document.querySelectorAll("[data-copies]")) button.disabled = true;
+  setCopying(false);
   document.body.dataset.shown = "";
 }
 
@@ -229,21 +232,7 @@ document.addEventListener("drop", (event) => {
 
 // Copying, comparing, proving
 
-for (const button of document.querySelectorAll("[data-copies]")) {
-  const label = button.textContent;
-  button.addEventListener("click", async () => {
-    const source = element(button.dataset.copies);
-    try {
-      await navigator.clipboard.writeText(source.textContent);
-      button.textContent = "Copied";
-      element("status").textContent = "Copied";
-      setTimeout(() => (button.textContent = label), 1500);
-    } catch {
-      // Not allowed here: the text is selected, to be copied by hand.
-      getSelection().selectAllChildren(source);
-    }
-  });
-}
+enableCopying((text) => (element("status").textContent = text));
 
 function compareDigests() {
   const other = element("other").value.trim().toLowerCase();
