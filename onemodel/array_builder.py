@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from onemodel.batch_rng import BatchRng
 from onemodel.datasets.arrays import ArrayDataset
 from onemodel.describe import describe
 from onemodel.gather import gather_rows
 from onemodel.keys import BatchKey
-from onemodel.mixup import OneHot
+from onemodel.one_hot import OneHot
 from onemodel.pool import BufferPool
-from onemodel.rows import BatchRng, NativeTransform, RowProgram
+from onemodel.rows import NativeTransform, RowProgram
 from onemodel.structure import Field, Structure, field_of, row_count, take
 from onemodel.transforms import Compose
 
@@ -93,11 +94,10 @@ class ArrayBatchBuilder:
         def made(field: Field, array: NDArray[Any]) -> NDArray[Any]:
             if program is not None and field == fused:
                 result = self._pool.rent((rows, *program.shape), program.dtype)
-                program.run(rng, array, indices, result)
+                program.run(rng, array, indices, result, self._pool.rotates)
                 return result
-            return gather_rows(
-                array, indices, self._pool.rent((rows, *array.shape[1:]), array.dtype)
-            )
+            result = self._pool.rent((rows, *array.shape[1:]), array.dtype)
+            return gather_rows(array, indices, result, self._pool.rotates)
 
         return self._dataset.map_fields(made)
 
@@ -130,7 +130,7 @@ def _plan(dataset: ArrayDataset, parts: tuple[Transform, ...]) -> _Plan:
             break
         position += 1
     source = take(arrays, field) if fused else None
-    if source is None or not source[0].flags.c_contiguous:
+    if source is None or not (source[0].flags.c_contiguous and source.flags.aligned):
         return _Plan(None, None, parts)
     program = RowProgram(fused, source.dtype, source.shape[1:])
     return _Plan(program, field, (*later, *parts[position:]))

@@ -39,7 +39,7 @@ class BucketedSampler:
 
     >>> sampler = BucketedSampler([5, 1, 4, 2, 3, 6], 2, pool_batches=3)
     >>> [sampler.batch_indices(seed=0, epoch=0, step=step).tolist() for step in range(3)]
-    [[1, 3], [0, 5], [4, 2]]
+    [[4, 2], [1, 3], [0, 5]]
     """
 
     def __init__(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from operator import length_hint
 from typing import Any
 
 from onemodel.collators import ImageBatchCollator
@@ -37,19 +39,19 @@ class SampleBatchBuilder:
         self._dataset = dataset
         self._transform = transform
         self._collate = collate
-        self._collate_columns: Callable[[Columns, BatchKey], Any] | None = None
-        self._columns = getattr(dataset, "columns", None)
+        self._build_columns: Callable[[BatchKey], Any] | None = None
+        columns = getattr(dataset, "columns", None)
         if (
             transform is None
             and isinstance(collate, ImageBatchCollator)
-            and isinstance(self._columns, Columns)
+            and isinstance(columns, Columns)
         ):
-            self._collate_columns = collate.from_columns
+            self._build_columns = partial(collate.from_columns, columns)
 
     def build(self, key: BatchKey) -> Any:
         """Return the batch of ``key``; nothing of its samples is kept."""
-        if self._collate_columns is not None:
-            return self._collate_columns(self._columns, key)
+        if self._build_columns is not None:
+            return self._build_columns(key)
         samples = self._fetch(key)
         if self._transform is not None:
             self._transform_each(samples, key)
@@ -65,15 +67,13 @@ class SampleBatchBuilder:
                     f"dataset.__getitems__ must return {len(indices)} samples, got {len(samples)}"
                 )
             return samples
-        samples = []
+        pending = iter(indices)
         try:
-            for index in indices:
-                samples.append(dataset[index])
+            return [dataset[index] for index in pending]
         except BaseException as error:
-            slot = len(samples)
+            slot = len(indices) - length_hint(pending) - 1
             error.add_note(f"slot {key.first_slot + slot}, dataset index {indices[slot]}")
             raise
-        return samples
 
     def _transform_each(self, samples: list[Any], key: BatchKey) -> None:
         transform = self._transform

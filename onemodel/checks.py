@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-__all__ = ["TWO_63", "TWO_64", "integer", "int32", "uint64"]
+__all__ = ["TWO_63", "TWO_64", "int32", "integer", "uint64"]
 
 TWO_63 = 2**63
 TWO_64 = 2**64

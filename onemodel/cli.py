@@ -6,7 +6,6 @@ import argparse
 import platform
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -90,8 +89,14 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--alphabet", metavar="TEXT", help="targets are text in these characters, from 1 on"
     )
-    command.add_argument("--mean", type=float, nargs="+", default=[0.0], metavar="NUMBER")
-    command.add_argument("--std", type=float, nargs="+", default=[1.0], metavar="NUMBER")
+    for name, default in (("mean", "0"), ("std", "1")):
+        command.add_argument(
+            f"--{name}",
+            type=_numbers,
+            default=default,
+            metavar="NUMBER[,NUMBER,NUMBER]",
+            help="of the pixels on the scale 0..1, one or one a channel; default %(default)s",
+        )
     command.set_defaults(run=_pack)
     return parser
 
@@ -145,8 +150,8 @@ def _pack(parsed: argparse.Namespace) -> int:
             channels=parsed.channels,
             labels=parsed.labels,
             alphabet=parsed.alphabet,
-            mean=_one_or_many(parsed.mean),
-            std=_one_or_many(parsed.std),
+            mean=parsed.mean,
+            std=parsed.std,
             progress=progress,
         )
     if report.kept:
@@ -159,7 +164,8 @@ def _pack(parsed: argparse.Namespace) -> int:
     return DIFFERENT if report.unreadable else SAME
 
 
-def _one_or_many(numbers: list[float]) -> Any:
+def _numbers(text: str) -> float | list[float]:
+    numbers = [float(word) for word in text.split(",")]
     return numbers[0] if len(numbers) == 1 else numbers
 
 

@@ -152,7 +152,8 @@ cdef void make_image(
 
 def collate(
     Sources sources not None, float[:, :, :, ::1] images not None, float pad_value,
-    Program program not None, bint streamed, uint64_t seed, uint64_t epoch, uint64_t step, uint64_t first_slot,
+    Program program not None, bint streamed, uint64_t seed, uint64_t epoch, uint64_t step,
+    uint64_t first_slot,
 ):
     """Fill ``images`` with every slot of ``sources``: gathered, converted, augmented, padded.
 

@@ -96,7 +96,10 @@ class ImageBatch:
     def map(self, function: Callable[[Any], Any]) -> ImageBatch:
         """Return a batch whose arrays are ``function(array)``: tensors, or arrays on a device."""
         return ImageBatch(
-            *map(function, self.arrays().values()), self.epoch, self.step, self.real_columns
+            **{name: function(array) for name, array in self.arrays().items()},
+            epoch=self.epoch,
+            step=self.step,
+            real_columns=self.real_columns,
         )
 
     @property
@@ -204,10 +207,8 @@ class ImageBatchCollator:
             sources.columns,
         )
 
-    def _augment_each(
-        self, sources: Sources, images: NDArray[np.float32], key: BatchKey
-    ) -> None:
-        """The plain route: copy to scratch, edit, copy to the batch."""
+    def _augment_each(self, sources: Sources, images: NDArray[np.float32], key: BatchKey) -> None:
+        """Take the plain route: copy to scratch, edit, copy to the batch."""
         assert self.augment is not None
         name = describe(self.augment)
         for slot in range(sources.count):
@@ -229,8 +230,9 @@ class ImageBatchCollator:
                 )
             if scratch.shape != shape:
                 raise ValueError(
-                    f"augment must keep the image's shape {list(shape)}, got {list(scratch.shape)} from "
-                    f"{name} at slot {place} (dataset index {key.indices[slot]})"
+                    f"augment must keep the image's shape {list(shape)}, "
+                    f"got {list(scratch.shape)} from {name} at slot {place} "
+                    f"(dataset index {key.indices[slot]})"
                 )
             collate.store_image(images, slot, scratch, self.pad_value)
 
@@ -246,9 +248,14 @@ def _native_program(augment: Any) -> Program | None:
     if augment is None:
         return Program([])
     parts = augment.parts if isinstance(augment, Compose) else (augment,)
-    if all(isinstance(part, NativeAugmentation) for part in parts):
-        return Program(parts)
-    return None
+    native = [
+        part
+        for part in parts
+        # a subclass in Python with a call of its own is a Python callable
+        if isinstance(part, NativeAugmentation)
+        and type(part).__call__ is NativeAugmentation.__call__
+    ]
+    return Program(native) if len(native) == len(parts) else None
 
 
 def _pad_value(value: Any) -> float:

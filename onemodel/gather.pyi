@@ -5,5 +5,8 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = ["gather_rows"]
 
 def gather_rows(
-    source: NDArray[Any], indices: ArrayLike, out: NDArray[Any] | None = None
+    source: NDArray[Any],
+    indices: ArrayLike,
+    out: NDArray[Any] | None = None,
+    streamed: bool = False,
 ) -> NDArray[Any]: ...

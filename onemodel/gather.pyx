@@ -10,6 +10,7 @@ from libc.string cimport memcpy
 import numpy as np
 
 from onemodel.rows cimport address
+from onemodel.vector cimport stream_fence, table
 
 __all__ = ["gather_rows"]
 
@@ -29,13 +30,14 @@ ctypedef struct RowLayout:
     int64_t strides[MAXIMUM_RANK]
 
 
-def gather_rows(source, indices, out=None):
+def gather_rows(source, indices, out=None, bint streamed=False):
     """Return the rows ``source[indices]`` as a new C-contiguous array, or fill ``out`` with them.
 
     Args:
         source: array of rank at least 1; it may be strided, read-only or a memory map.
         indices: int64 [n], each in [0, len(source)).
         out: C-contiguous, writable, of source's dtype and shape [n, ...], not overlapping it.
+        streamed: write it with stores that go around the caches; the bytes are the same.
 
     Raises:
         IndexError: if an index is out of range, naming it and the length.
@@ -74,12 +76,20 @@ def gather_rows(source, indices, out=None):
     cdef char *target = address(out)
     cdef int64_t stride = source.strides[0]
     cdef int64_t row_bytes = out.nbytes // rows
+    streamed = streamed and layout.rank == 0 and row_bytes & 3 == 0
     with nogil:
         for k in range(rows):
             if k + 1 < rows and layout.rank == 0:
                 prefetch_row(base + places[k + 1] * stride, row_bytes)
-            copy_row(&layout, base + places[k] * stride, target)
+            if streamed:
+                table.stream(
+                    <float *>target, <const float *>(base + places[k] * stride), row_bytes >> 2
+                )
+            else:
+                copy_row(&layout, base + places[k] * stride, target)
             target += row_bytes
+        if streamed:
+            stream_fence()
     return out
 
 

@@ -34,7 +34,8 @@ class DataLoader:
     """Batches that replay: the one at global step g is a pure function of (seed, g).
 
     It depends on the seed, g, the dataset, the sampler's arguments, the transform and the
-    collator; not on workers, prefetch, timing, what was built before, interruption or shards.
+    collator; not on workers, prefetch, timing, what was built before or interruption. Shards
+    are slices of that batch; docs/guarantees.md says what a slice can't keep.
 
     With ``collate`` the dataset gives samples: ``dataset[i]`` is a ``Sample``, ``transform(rng,
     sample)`` returns a new one, and ``collate(samples, key)`` makes the batch. Without it the
@@ -227,8 +228,9 @@ class DataLoader:
         """Return what makes the batch of global step g, without building it.
 
         A dict: "global_step", "epoch", "step", and "slots", a list with for each slot of this
-        shard its "slot", dataset "index", and the generator states "transform" (stream 0) and
-        "augment" (stream 1). The array face's generator is the first slot's "transform".
+        shard its "slot", dataset "index", and the generator states "transform" (stream 0),
+        "augment" (stream 1) and "row" (stream 2, the array face's native transforms). The
+        generator that an array transform is called with is the first slot's "transform".
         """
         key = self._key(uint64("g", g))
         slots = [
@@ -237,6 +239,7 @@ class DataLoader:
                 "index": index,
                 "transform": derive(key.seed, key.epoch, key.step, slot, 0),
                 "augment": derive(key.seed, key.epoch, key.step, slot, 1),
+                "row": derive(key.seed, key.epoch, key.step, slot, 2),
             }
             for slot, index in enumerate(key.indices.tolist(), key.first_slot)
         ]

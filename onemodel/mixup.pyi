@@ -2,7 +2,7 @@ from typing import Any, SupportsIndex
 
 from onemodel.rng import SampleRng
 
-__all__ = ["CutMix", "Mixup", "OneHot"]
+__all__ = ["CutMix", "Mixup"]
 
 class Blending:
     def __init__(
@@ -26,11 +26,3 @@ class Blending:
 
 class Mixup(Blending): ...
 class CutMix(Blending): ...
-
-class OneHot:
-    def __init__(self, classes: SupportsIndex, key: int | str | None = None) -> None: ...
-    @property
-    def classes(self) -> int: ...
-    @property
-    def key(self) -> int | str | None: ...
-    def __call__(self, rng: Any, batch: Any) -> Any: ...

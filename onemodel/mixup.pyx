@@ -1,4 +1,4 @@
-"""Mixup and CutMix: a batch's images and labels blended with those of partner rows; OneHot.
+"""Mixup and CutMix: a batch's images and labels blended with those of partner rows.
 
 Source: docs/transforms.md. Mixup: Zhang et al., ICLR 2018; CutMix: Yun et al., ICCV 2019. What is
 changed: partners stand in small blocks of the global batch, so that shards of whole blocks give
@@ -9,17 +9,18 @@ limited to what exact arithmetic can draw.
 from libc.math cimport sqrt
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 import numpy as np
 
+from onemodel.batch_rng cimport BatchRng, rows_rng
 from onemodel.checks import integer
 from onemodel.rng cimport SampleRng, next_below, next_double
-from onemodel.rows cimport BatchRng, address, batch_rng
+from onemodel.rows cimport address, in_order
 from onemodel.rows import rebuild
 from onemodel.structure import field_of, name_of, put, take
 
-__all__ = ["CutMix", "Mixup", "OneHot"]
+__all__ = ["CutMix", "Mixup"]
 
 cdef enum:
     LARGEST_POWER = 16
@@ -113,13 +114,13 @@ cdef class Blending:
         Raises:
             TypeError, ValueError: if the arrays are not as the class describes.
         """
-        cdef BatchRng generators = batch_rng(rng)
+        cdef BatchRng generators = rows_rng(rng)
         image_field = field_of(batch, self.key, 0)
         label_field = field_of(batch, self.label_key, 1)
         if image_field == label_field:
             raise ValueError(f"key and label_key must differ, got {image_field!r} for both")
-        images = self.checked_images(np.ascontiguousarray(take(batch, image_field)))
-        labels = np.ascontiguousarray(take(batch, label_field))
+        images = self.checked_images(in_order(take(batch, image_field)))
+        labels = in_order(take(batch, label_field))
         if labels.dtype != np.float32 or labels.ndim == 0:
             raise TypeError(
                 f"{name_of(label_field)}, the labels, must be float32 rows (OneHot makes them), "
@@ -321,69 +322,3 @@ cdef class CutMix(Blending):
                             <size_t>((blends[k].right - blends[k].left) * size),
                         )
         return 0
-
-
-cdef class OneHot:
-    """Integer labels [n] to float32 rows [n, classes]: 1 at the label, 0 elsewhere.
-
-    Draws: none.
-
-    Args:
-        classes: how many there are; labels are in [0, classes).
-        key: which array; None for the second (of a dict: "y" where there is one).
-
-    >>> import numpy as np
-    >>> from onemodel.rng import SampleRng
-    >>> OneHot(3)(SampleRng(0), (np.zeros(2), np.array([2, 0])))[1].tolist()
-    [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
-    """
-
-    cdef readonly object classes
-    cdef readonly object key
-
-    def __init__(self, classes, key=None):
-        self.classes = integer("classes", classes, 1, 1 << 31)
-        self.key = key
-
-    def __repr__(self):
-        return f"OneHot(classes={self.classes}, key={self.key!r})"
-
-    def __reduce__(self):
-        return OneHot, (self.classes, self.key)
-
-    def __call__(self, rng, batch):
-        """Return the batch with its labels as rows.
-
-        Raises:
-            TypeError: if the labels are not integers [n].
-            ValueError: if one is outside [0, classes), naming its row.
-        """
-        field = field_of(batch, self.key, 1)
-        labels = np.asarray(take(batch, field))
-        if labels.ndim != 1 or labels.dtype.kind not in "iu":
-            raise TypeError(
-                f"{name_of(field)}, the labels, must be integers [n], got {labels.dtype} "
-                f"{list(labels.shape)}"
-            )
-        cdef int64_t classes = self.classes
-        shape = (len(labels), self.classes)
-        if isinstance(rng, BatchRng):
-            rows = rng.rent(shape, np.float32)
-        else:
-            rows = np.empty(shape, np.float32)
-        # an unsigned label past int64 turns negative here, which is out of range as well
-        cdef const int64_t[::1] values = np.ascontiguousarray(labels).astype(np.int64, copy=False)
-        cdef float *target = <float *>address(rows)
-        cdef int64_t k, bad = -1
-        with nogil:
-            memset(target, 0, <size_t>(values.shape[0] * classes) * sizeof(float))
-            for k in range(values.shape[0]):
-                if not 0 <= values[k] < classes:
-                    bad = k
-                    break
-                target[k * classes + values[k]] = 1.0
-        if bad >= 0:
-            raise ValueError(
-                f"labels must be in [0, {classes}), got {labels[bad]} in row {bad} of the batch"
-            )
-        return put(batch, field, rows)

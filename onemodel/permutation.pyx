@@ -105,7 +105,8 @@ cdef class KeyedPermutation:
             or not out.flags.writeable
         ):
             raise ValueError(
-                f"out must be a writable, C-contiguous int64 array of shape {wanted.shape}, got {out!r}"
+                f"out must be a writable, C-contiguous int64 array of shape {wanted.shape}, "
+                f"got {out!r}"
             )
         target = out.reshape(-1)
         with nogil:

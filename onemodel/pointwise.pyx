@@ -220,10 +220,11 @@ cdef void erase_draw(
     const void *settings, uint64_t *state, const ImageShape *shape, void *drawn
 ) noexcept nogil:
     cdef const EraseSettings *erase = <const EraseSettings *>settings
-    cdef Rectangle *rectangle = <Rectangle *>drawn
+    cdef Rectangle *rectangle
     cdef int64_t height, width
     cdef int64_t k
     for k in range(erase.count):
+        rectangle = <Rectangle *>drawn + k
         height = draw_integer(&erase.size, state)
         width = draw_integer(&erase.size, state)
         rectangle.top = <int64_t>next_below(state, <uint64_t>shape.height) - height // 2
@@ -232,7 +233,6 @@ cdef void erase_draw(
         rectangle.right = min(rectangle.left + width, shape.width)
         rectangle.top = max(rectangle.top, 0)
         rectangle.left = max(rectangle.left, 0)
-        rectangle += 1
 
 
 cdef void erase_row(
@@ -240,15 +240,15 @@ cdef void erase_row(
     int64_t channel, int64_t row, const float *source, float *target
 ) noexcept nogil:
     cdef const EraseSettings *erase = <const EraseSettings *>settings
-    cdef const Rectangle *rectangle = <const Rectangle *>drawn
+    cdef const Rectangle *rectangle
     cdef float fill = erase.fill
     cdef int64_t k, column
     copy_row(target, source, shape.width)
     for k in range(erase.count):
+        rectangle = <const Rectangle *>drawn + k
         if rectangle.top <= row < rectangle.bottom:
             for column in range(rectangle.left, rectangle.right):
                 target[column] = fill
-        rectangle += 1
 
 
 cdef class Erase(NativeAugmentation):

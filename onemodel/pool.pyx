@@ -121,7 +121,7 @@ cdef class BufferPool:
             raise TypeError(f"dtype must hold no Python objects, got {kind}")
         dimensions = shape if isinstance(shape, tuple) else (shape,)
         try:
-            # of a list: a tuple of an iterator is cut down to size, and CPython keeps 2,000 of those
+            # of a list: a tuple of an iterator is cut to size, and CPython keeps 2,000 of those
             dimensions = tuple([index(each) for each in dimensions])
         except TypeError:
             raise TypeError(f"shape must be an integer or a tuple of them, got {shape!r}") from None

@@ -100,8 +100,8 @@ cdef inline float next_normal(uint64_t *state) noexcept nogil:
     Each addition rounds to float32, in order; the first, to zero, is exact.
     """
     cdef float total = 0.0
-    cdef int draw
-    for draw in range(12):
+    cdef int _draw
+    for _draw in range(12):
         total = total + next_single(state)
     return total - <float>6.0
 

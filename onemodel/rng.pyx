@@ -31,7 +31,7 @@ def derive(seed, epoch, step, slot, stream):
     """Return the state in [0, 2**64) of the generator for these coordinates.
 
     Every coordinate is hashed, so neighbouring runs, steps and slots share nothing. Streams in
-    use: 0 transform, 1 augmentation, 2 array rows, 101 to 104 samplers.
+    use: 0 transform, 1 augmentation, 2 array rows, 7 DigitLines, 101 to 104 samplers.
 
     Raises:
         TypeError, ValueError: if an argument is not an integer in [0, 2**64).

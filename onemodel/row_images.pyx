@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from onemodel.checks import integer
-from onemodel.rng cimport next_below, next_double
+from onemodel.rng cimport next_below, next_single
 from onemodel.rows cimport UINT8_HWC, NativeTransform, RowFormat, format_bytes
 from onemodel.vector cimport table
 
@@ -31,7 +31,7 @@ cdef void flip_draw(
     const void *settings, uint64_t *state, const RowFormat *before, void *drawn
 ) noexcept nogil:
     cdef double p = (<const double *>settings)[0]
-    (<FlipDrawn *>drawn).mirrored = next_double(state) < p
+    (<FlipDrawn *>drawn).mirrored = <double>next_single(state) < p
 
 
 cdef void mirror(char *target, const char *source, int64_t width, int64_t size) noexcept nogil:
@@ -71,7 +71,7 @@ cdef const char *flip_apply(
 cdef class RandomHorizontalFlip(NativeTransform):
     """Images from right to left with probability ``p``; the others stay as they are.
 
-    Draws, for each row from its own generator: ``next_double``; it is flipped where that is
+    Draws, for each row from its own generator: ``next_single``; it is flipped where that is
     less than p. One draw, whatever p is.
 
     Args:

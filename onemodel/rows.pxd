@@ -13,8 +13,6 @@ docstring that lists its draws in order.
 
 from libc.stdint cimport int64_t, uint64_t
 
-from onemodel.rng cimport SampleRng
-
 
 cdef enum RowKind:
     UINT8_HWC                   # channels interleaved, as decoders give them
@@ -73,25 +71,12 @@ cdef class RowProgram:
 
     cdef void run_rows(
         self, const char *base, int64_t stride, const int64_t *indices, int64_t rows,
-        uint64_t *states, char *target, char *memory
+        uint64_t *states, char *target, char *memory, bint streamed
     ) noexcept nogil
 
 
-cdef class BatchRng(SampleRng):
-    cdef readonly object pool
-    cdef uint64_t row_prefix
-    cdef readonly uint64_t first_slot
-    cdef uint64_t *states
-    cdef int64_t count
-
-    @staticmethod
-    cdef BatchRng begin(uint64_t seed, uint64_t epoch, uint64_t step, uint64_t first_slot)
-    cdef void restart(self, uint64_t prefix, uint64_t first_slot) noexcept
-    cdef uint64_t *row_states(self, int64_t rows) except NULL
-
-
-cdef BatchRng batch_rng(SampleRng rng)
 cdef char *address(array) except NULL
+cdef in_order(array)
 
 
 cdef inline int64_t format_bytes(const RowFormat *format) noexcept nogil:

@@ -1,30 +1,13 @@
 from collections.abc import Iterable
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from onemodel.pool import BufferPool
+from onemodel.batch_rng import BatchRng
 from onemodel.rng import SampleRng
 
-__all__ = ["BatchRng", "NativeTransform", "RowProgram"]
-
-class BatchRng(SampleRng):
-    def __init__(
-        self,
-        seed: SupportsIndex,
-        epoch: SupportsIndex = 0,
-        step: SupportsIndex = 0,
-        first_slot: SupportsIndex = 0,
-    ) -> None: ...
-    @property
-    def first_slot(self) -> int: ...
-    @property
-    def pool(self) -> BufferPool | None: ...
-    def row_u64(self, rows: SupportsIndex) -> NDArray[np.uint64]: ...
-    def row_random(self, rows: SupportsIndex) -> NDArray[np.float64]: ...
-    def use_pool(self, pool: BufferPool | None) -> None: ...
-    def rent(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]: ...
+__all__ = ["NativeTransform", "RowProgram"]
 
 class NativeTransform:
     @property
@@ -49,4 +32,5 @@ class RowProgram:
         source: NDArray[Any],
         indices: NDArray[np.int64] | None,
         result: NDArray[Any],
+        streamed: bool = False,
     ) -> None: ...

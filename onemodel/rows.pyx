@@ -1,28 +1,21 @@
-"""Row transforms: the generator of a batch and its rows, and the runner of chains of stages.
+"""Row transforms: what they share, and the runner of chains of stages.
 
 The protocol stands in rows.pxd; the transforms in row_images.pyx, normalize.pyx.
 """
 
+from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 import numpy as np
 
-from onemodel.checks import integer, uint64
-from onemodel.rng cimport (
-    ROW_STREAM,
-    TRANSFORM_STREAM,
-    SampleRng,
-    derive_prefix,
-    derive_suffix,
-    next_double,
-    next_u64,
-)
+from onemodel.batch_rng cimport BatchRng, rows_rng
+from onemodel.rng cimport SampleRng
 from onemodel.structure import field_of, put, take
 from onemodel.vector cimport stream_fence, table
 
-__all__ = ["BatchRng", "NativeTransform", "RowProgram"]
+__all__ = ["NativeTransform", "RowProgram"]
 
 
 cdef extern from "prefetch.h":
@@ -31,125 +24,36 @@ cdef extern from "prefetch.h":
 
 cdef enum:
     ALIGNMENT = 64              # a cache line
-    # A batch larger than this leaves the second cache before anybody reads it, so its stores
-    # may go around the caches and save the reads that ordinary stores begin with.
-    STREAM_BYTES = 1 << 20
 
 
-cdef class BatchRng(SampleRng):
-    """The generator of an array batch, which also holds one generator for each row.
-
-    The batch's own draws are those of ``SampleRng(derive(seed, epoch, step, first_slot, 0))``.
-    Row k starts at ``derive(seed, epoch, step, first_slot + k, 2)``: its draws hang on its slot
-    in the *global* batch and stay the same when the batch is sharded. Every native transform
-    moves the row generators on, one after another. One object is for one thread.
-
-    Args:
-        seed, epoch, step, first_slot: integers in [0, 2**64).
-
-    >>> rng = BatchRng(42, epoch=1, step=2)
-    >>> shard = BatchRng(42, epoch=1, step=2, first_slot=2)
-    >>> rng.row_random(4)[2:].tolist() == shard.row_random(2).tolist()
-    True
-    """
-
-    def __init__(self, seed, epoch=0, step=0, first_slot=0):
-        cdef uint64_t prefix = derive_prefix(
-            uint64("seed", seed), uint64("epoch", epoch), uint64("step", step)
-        )
-        self.restart(prefix, uint64("first_slot", first_slot))
-
-    @staticmethod
-    cdef BatchRng begin(uint64_t seed, uint64_t epoch, uint64_t step, uint64_t first_slot):
-        """The constructor for kernels: no Python integer, no check."""
-        cdef BatchRng rng = BatchRng.__new__(BatchRng)
-        rng.restart(derive_prefix(seed, epoch, step), first_slot)
-        return rng
-
-    cdef void restart(self, uint64_t prefix, uint64_t first_slot) noexcept:
-        self.row_prefix = prefix
-        self.first_slot = first_slot
-        self.current = derive_suffix(prefix, first_slot, TRANSFORM_STREAM)
-        self.count = 0
-
-    def __dealloc__(self):
-        free(self.states)
-
-    cdef uint64_t *row_states(self, int64_t rows) except NULL:
-        """The states of the generators of rows 0 .. rows - 1, made when first asked for."""
-        cdef uint64_t *states
-        cdef int64_t k
-        if self.states == NULL or rows > self.count:
-            states = <uint64_t *>realloc(self.states, (rows + 1) * sizeof(uint64_t))
-            if states == NULL:
-                raise MemoryError(f"no memory for the generators of {rows} rows")
-            self.states = states
-            for k in range(self.count, rows):
-                states[k] = derive_suffix(
-                    self.row_prefix, self.first_slot + <uint64_t>k, ROW_STREAM
-                )
-            self.count = rows
-        return self.states
-
-    def row_u64(self, rows):
-        """Return one draw of ``next_u64`` from each of the first rows: uint64 [rows].
-
-        For transforms in Python whose draws must not change with the number of shards.
-        """
-        values = np.empty(integer("rows", rows, 0, 1 << 60), np.uint64)
-        cdef uint64_t[::1] flat = values
-        cdef uint64_t *states = self.row_states(flat.shape[0])
-        cdef int64_t k
-        for k in range(flat.shape[0]):
-            flat[k] = next_u64(&states[k])
-        return values
-
-    def row_random(self, rows):
-        """Return one draw of ``next_double`` from each of the first rows: float64 [rows]."""
-        values = np.empty(integer("rows", rows, 0, 1 << 60), np.float64)
-        cdef double[::1] flat = values
-        cdef uint64_t *states = self.row_states(flat.shape[0])
-        cdef int64_t k
-        for k in range(flat.shape[0]):
-            flat[k] = next_double(&states[k])
-        return values
-
-    def use_pool(self, pool):
-        """Take the arrays that native transforms return from ``pool``; returns None."""
-        self.pool = pool
-
-    def rent(self, shape, dtype):
-        """Return an uninitialised array: from the pool where there is one."""
-        if self.pool is None:
-            return np.empty(shape, dtype)
-        return self.pool.rent(shape, dtype)
-
-    def __reduce__(self):
-        states = [self.states[k] for k in range(self.count)]
-        return BatchRng, (0,), (self.current, self.row_prefix, self.first_slot, states)
-
-    def __setstate__(self, state):
-        current, prefix, first_slot, states = state
-        self.restart(prefix, first_slot)
-        self.current = current
-        self.row_states(len(states))
-        for k, value in enumerate(states):
-            self.states[k] = value
-
-    def __repr__(self):
-        return f"BatchRng(state={self.current:#018x}, first_slot={self.first_slot})"
-
-
-cdef BatchRng batch_rng(SampleRng rng):
-    """A batch's generator: `rng` itself, or one whose seed is drawn from it."""
-    if isinstance(rng, BatchRng):
-        return <BatchRng>rng
-    return BatchRng.begin(next_u64(&rng.current), 0, 0, 0)
+# The head of what NumPy's `__array_struct__` points at, a part of its array interface: written
+# out so that NumPy is no build dependency.
+ctypedef struct ArrayStruct:
+    int two
+    int rank
+    char kind
+    int item_bytes
+    int flags
+    Py_ssize_t *shape
+    Py_ssize_t *strides
+    char *data
 
 
 cdef char *address(array) except NULL:
-    """Where an array's first item lies, whatever its dtype and whether it may be written."""
-    return <char *><uintptr_t>array.__array_interface__["data"][0]
+    """Where an array's first item lies, whatever its dtype and whether it may be written.
+
+    A memoryview would do for most arrays; those of dates or unknown fields export none.
+    """
+    capsule = array.__array_struct__
+    return (<ArrayStruct *>PyCapsule_GetPointer(capsule, NULL)).data
+
+
+cdef in_order(array):
+    """The array itself or a copy, in C order and aligned: floats are read as floats."""
+    array = np.asarray(array)
+    if array.flags.c_contiguous and array.flags.aligned:
+        return array
+    return array.copy(order="C")
 
 
 cdef class NativeTransform:
@@ -169,14 +73,14 @@ cdef class NativeTransform:
         Raises:
             TypeError, ValueError: if the images have another dtype or shape than accepted.
         """
-        cdef BatchRng rows = batch_rng(rng)
+        cdef BatchRng rows = rows_rng(rng)
         field = field_of(batch, self.key, 0)
-        images = np.asarray(take(batch, field))
+        images = in_order(take(batch, field))
         if images.ndim == 0:
             raise ValueError("images must have rows, got an array of rank 0")
         program = RowProgram([self], images.dtype, images.shape[1:])
         result = rows.rent((len(images), *program.shape), program.dtype)
-        program.run(rows, np.ascontiguousarray(images), None, result)
+        program.run(rows, images, None, result)
         return put(batch, field, result)
 
     cdef RowFormat after(self, RowFormat before) except *:
@@ -295,14 +199,15 @@ cdef class RowProgram:
         free(self.stages)
         free(self.formats)
 
-    def run(self, BatchRng rng not None, source, indices, result):
+    def run(self, BatchRng rng not None, source, indices, result, bint streamed=False):
         """Make row k of ``result`` out of row ``indices[k]`` of ``source``, in one nogil pass.
 
         Args:
             rng: its row generators are moved on.
-            source: rows of the program's input format, each contiguous.
+            source: rows of the program's input format, each contiguous and aligned.
             indices: int64 array, None for 0, 1, 2, ...
             result: C-contiguous, writable, of the program's output format.
+            streamed: write it with stores that go around the caches; the bytes are the same.
 
         Raises:
             TypeError, ValueError, IndexError: if an array is not as described.
@@ -320,8 +225,8 @@ cdef class RowProgram:
             raise TypeError(f"result must be rows {self.dtype} {self.shape}")
         if not (result.flags.c_contiguous and result.flags.writeable):
             raise ValueError("result must be C-contiguous and writable")
-        if source_rows > 0 and not source[0].flags.c_contiguous:
-            raise ValueError("source must have contiguous rows")
+        if source_rows > 0 and not (source[0].flags.c_contiguous and source.flags.aligned):
+            raise ValueError("source must have contiguous, aligned rows")
         if indices is not None:
             places = indices
             if places.shape[0] != rows:
@@ -345,12 +250,12 @@ cdef class RowProgram:
         if memory == NULL:
             raise MemoryError(f"no memory for two rows of {self.scratch_bytes} bytes")
         with nogil:
-            self.run_rows(base, stride, first, rows, states, target, memory)
+            self.run_rows(base, stride, first, rows, states, target, memory, streamed)
         free(memory)
 
     cdef void run_rows(
         self, const char *base, int64_t stride, const int64_t *indices, int64_t rows,
-        uint64_t *states, char *target, char *memory
+        uint64_t *states, char *target, char *memory, bint streamed
     ) noexcept nogil:
         cdef char *aligned = <char *>(
             (<uintptr_t>memory + ALIGNMENT - 1) & ~<uintptr_t>(ALIGNMENT - 1)
@@ -358,7 +263,6 @@ cdef class RowProgram:
         cdef char *scratch = aligned + padded(self.drawn_bytes)
         cdef char *other = scratch + self.scratch_bytes
         cdef int64_t source_bytes = format_bytes(&self.formats[0])
-        cdef bint streamed = rows * self.result_bytes >= STREAM_BYTES
         cdef const char *row
         cdef char *place
         cdef RowStage *stage

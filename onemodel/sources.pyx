@@ -7,7 +7,7 @@ pointers without the GIL.
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free
 
-from onemodel.sample cimport ImageSource, Sample
+from onemodel.sample cimport Sample
 
 __all__ = ["Columns", "Sources", "from_columns", "from_samples"]
 

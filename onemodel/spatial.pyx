@@ -120,17 +120,18 @@ cdef void shift_image(
     cdef int64_t height = shape.height
     cdef int64_t width = shape.width
     cdef int64_t channel, step, row
+    cdef float *plane
     for channel in range(shape.channels):
+        plane = image + channel * height * width
         for step in range(height):
             row = height - 1 - step if dy > 0 else step
             if 0 <= row - dy < height:
                 shift_row(
                     settings, drawn, shape, channel, row,
-                    image + (row - dy) * width, image + row * width
+                    plane + (row - dy) * width, plane + row * width
                 )
             else:
-                fill_row(image + row * width, width, fill)
-        image += height * width
+                fill_row(plane + row * width, width, fill)
 
 
 cdef class Shift(NativeAugmentation):
@@ -205,25 +206,25 @@ cdef void blur_image(
     cdef int64_t height = shape.height
     cdef int64_t width = shape.width
     cdef int64_t kept = min(height, 3)
-    cdef int64_t channel, row
+    cdef int64_t channel, row, below
+    cdef float *plane
     if not (<const int64_t *>drawn)[0]:
         return
     for channel in range(shape.channels):
-        blur_across(scratch, image, width)
+        plane = image + channel * height * width
+        blur_across(scratch, plane, width)
         for row in range(height):
-            if row + 1 < height:
-                blur_across(
-                    scratch + (row + 1) % kept * width, image + (row + 1) * width, width
-                )
+            below = min(row + 1, height - 1)
+            if below > row:
+                blur_across(scratch + below % kept * width, plane + below * width, width)
             table.binomial(
-                image + row * width,
+                plane + row * width,
                 scratch + max(row - 1, 0) % kept * width,
                 scratch + row % kept * width,
-                scratch + min(row + 1, height - 1) % kept * width,
+                scratch + below % kept * width,
                 width,
                 0.0625,
             )
-        image += height * width
 
 
 cdef class Blur(NativeAugmentation):

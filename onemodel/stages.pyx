@@ -100,7 +100,9 @@ cdef class Program:
             try:
                 source = image
             except (TypeError, ValueError) as error:
-                raise type(error)(f"image must be C-contiguous float32 [C, H, W]: {error}") from None
+                raise type(error)(
+                    f"image must be a C-contiguous float32 array [C, H, W]: {error}"
+                ) from None
             if (
                 source.shape[0] != target.shape[0]
                 or source.shape[1] != target.shape[1]

@@ -60,9 +60,7 @@ class LoaderStats:
                 f"the loader is the bottleneck: the trainer waited for batches "
                 f"{share:.0%} of its time"
             )
-        return (
-            f"the trainer is the bottleneck: it waited for batches only {share:.1%} of its time"
-        )
+        return f"the trainer is the bottleneck: it waited for batches only {share:.1%} of its time"
 
     def record(
         self, built: float, waited: float, away: float, ready: int, real: int, padded: int

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from onemodel.describe import describe
-from onemodel.mixup import CutMix, Mixup, OneHot
+from onemodel.mixup import CutMix, Mixup
 from onemodel.normalize import Normalize
+from onemodel.one_hot import OneHot
 from onemodel.row_images import Cutout, RandomCrop, RandomHorizontalFlip
 
 __all__ = [

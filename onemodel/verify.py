@@ -95,11 +95,11 @@ def make_loader(configuration: dict[str, Any]) -> DataLoader:
     collate = None
     if configuration["collate"] is not None:
         options = dict(configuration["collate"])
-        collate = ImageBatchCollator(augment=_augmentation(options.pop("augment")), **options)
+        collate = ImageBatchCollator(augment=_compose(options.pop("augment")), **options)
     return DataLoader(
         dataset,
         sampler=_sampler(dataset, **configuration["sampler"]),
-        transform=_TRANSFORMS[configuration["transform"]],
+        transform=_compose(configuration["transform"]),
         collate=collate,
         seed=configuration["seed"],
         workers=configuration["workers"],
@@ -131,18 +131,21 @@ def _sampler(dataset: Any, kind: str, **options: Any) -> Sampler:
     raise ValueError(f"sampler must be one of the known kinds, got {kind!r}")
 
 
-def _augmentation(parts: list[dict[str, Any]]) -> Callable[..., Any] | None:
-    """Put together what the collator runs: native augmentations by name, and the plain one."""
-    made: list[Callable[..., Any]] = []
-    for part in parts:
-        options = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in part.items()
-            if name != "kind"
-        }
-        native = part["kind"] != "plain gain"
-        made.append(getattr(augment, part["kind"])(**options) if native else plain_gain)
+def _compose(parts: list[dict[str, Any]]) -> Callable[..., Any] | None:
+    """Put callables in a row: the native ones by their class's name, and those of this file."""
+    made = [_callable(**part) for part in parts]
     return transforms.Compose(made) if made else None
+
+
+def _callable(kind: str, **options: Any) -> Callable[..., Any]:
+    if kind in _PLAIN:
+        return _PLAIN[kind]
+    pairs = {name: tuple(v) if isinstance(v, list) else v for name, v in options.items()}
+    for module in (augment, transforms):
+        if kind in module.__all__:
+            made: Callable[..., Any] = getattr(module, kind)(**pairs)
+            return made
+    raise ValueError(f"kind must be a native augmentation or transform, got {kind!r}")
 
 
 class SyntheticLines:
@@ -204,8 +207,8 @@ def flip_and_scale(rng: SampleRng, arrays: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_TRANSFORMS: dict[str | None, Callable[..., Any] | None] = {
-    None: None,
+_PLAIN: dict[str, Callable[..., Any]] = {
     "crop left": crop_left,
+    "plain gain": plain_gain,
     "flip and scale": flip_and_scale,
 }

@@ -55,6 +55,15 @@ def test_gather_is_numpys(source, data):
         assert result.tobytes() == expected.tobytes()
 
 
+@pytest.mark.parametrize("dtype", ["u1", "f4", "V12"])
+@pytest.mark.parametrize("offset", [0, 1, 2])
+def test_a_large_gather_takes_the_same_bytes_around_the_caches(dtype, offset):
+    raw = np.random.default_rng(0).integers(0, 256, 2_400_000 + 12 * offset, np.uint8)
+    source = raw.view(dtype)[offset:][: 2_400_000 // np.dtype(dtype).itemsize].reshape(100, -1)
+    indices = np.arange(100) * 7 % 100
+    assert gather_rows(source, indices).tobytes() == source[indices].tobytes()
+
+
 def test_gather_of_rows_without_bytes():
     assert gather_rows(np.zeros((3, 0)), np.array([2, 2])).shape == (2, 0)
     assert gather_rows(np.zeros((0, 3)), np.array([], np.int64)).shape == (0, 3)

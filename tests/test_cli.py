@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from test_image_table import assert_same_table
 
-from onemodel import verify
+from onemodel import augment, transforms, verify
 from onemodel.cli import main
 from onemodel.datasets import ImageTable
 from onemodel.pack import pack
@@ -62,8 +62,12 @@ def test_verify_covers_the_whole_face():
     }
     assert {c["collate"] is None for c in configurations} == {True, False}
     assert {c["workers"] > 0 for c in configurations} == {True, False}
-    assert {c["transform"] is None for c in configurations} == {True, False}
+    assert {c["transform"] == [] for c in configurations} == {True, False}
     assert len({c["name"] for c in configurations}) == len(configurations)
+    parts = [part for c in configurations for part in c["transform"]]
+    parts += [part for c in configurations if c["collate"] for part in c["collate"]["augment"]]
+    native = {*augment.__all__, *transforms.__all__} - {"NativeAugmentation", "Compose"}
+    assert native <= {part["kind"] for part in parts}
 
 
 def test_the_digests_come_from_the_twins_alone(needs_subprocess):
@@ -177,8 +181,8 @@ def test_pack_in_colour_with_text(folder, tmp_path):
     labels = tmp_path / "text.tsv"
     labels.write_text("".join(f"{n:02}.png\t{'ab'[n % 2]}\n" for n in range(12)))
     options = ["--channels", "3", "--labels", str(labels), "--alphabet", "ab"]
-    options += ["--mean", "0.1", "0.2", "0.3"]
-    assert main(["pack", str(folder), str(tmp_path / "out"), *options]) == 0
+    options += ["--mean", "0.1,0.2,0.3"]
+    assert main(["pack", *options, str(folder), str(tmp_path / "out")]) == 0
     table = ImageTable.open(tmp_path / "out")
     assert table.channels == 3
     assert table.targets.tolist() == [1, 2] * 6
@@ -348,7 +352,7 @@ def test_pack_says_how_to_go_on_after_ctrl_c(folder, tmp_path, capsys, monkeypat
 
 
 def test_usage(capsys):
-    for arguments in ([], ["unknown"], ["pack"], ["pack", "a", "b", "--channels", "2"]):
+    for arguments in ([], ["unknown"], ["pack"], ["pack", "a", "b", "--std", "x"]):
         with pytest.raises(SystemExit) as ended:
             main(arguments)
         assert ended.value.code == 2

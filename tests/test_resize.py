@@ -51,9 +51,7 @@ def test_resize_height_is_its_twin(image, height, keep_aspect):
     expected = twins.ResizeHeight(height, keep_aspect)(
         TwinRng(5), twin_collate.Sample(image, target, -1)
     )
-    assert_same_sample(
-        ResizeHeight(height, keep_aspect)(rng, Sample(image, target, -1)), expected
-    )
+    assert_same_sample(ResizeHeight(height, keep_aspect)(rng, Sample(image, target, -1)), expected)
     assert rng.state == 5
     assert_same_bytes(image, before)
 

@@ -12,11 +12,12 @@ from support import WORDS, assert_same_bytes, refused
 import onemodel
 from onemodel import vector
 from onemodel.array_builder import ArrayBatchBuilder
+from onemodel.batch_rng import BatchRng
 from onemodel.datasets import ArrayDataset
 from onemodel.keys import BatchKey
 from onemodel.pool import BufferPool
 from onemodel.rng import SampleRng, derive
-from onemodel.rows import BatchRng, RowProgram
+from onemodel.rows import RowProgram
 from onemodel.transforms import (
     Compose,
     CutMix,
@@ -157,6 +158,23 @@ def test_beta_has_the_right_spread():
         variance = 1 / (4 * (2 * alpha + 1))
         assert abs(weights.mean() - 0.5) < 4 * np.sqrt(variance / 4000)
         assert abs(weights.var() - variance) < 0.01
+
+
+def test_unaligned_and_strided_arrays_are_as_good():
+    images = np.random.default_rng(0).standard_normal((4, 3, 5, 6), np.float32)
+    labels = np.random.default_rng(1).random((4, 2), np.float32)
+    memory = np.zeros(images.nbytes + 1, np.uint8)
+    unaligned = memory[1:].view(np.float32).reshape(images.shape)
+    unaligned[...] = images
+    chain = Compose([RandomHorizontalFlip(), RandomCrop(1), Normalize(0.5, 0.5), Mixup()])
+    wanted = chain(BatchRng(5), (images, labels))
+    for other in (unaligned, np.asfortranarray(images), np.repeat(images, 2, axis=0)[::2]):
+        result = chain(BatchRng(5), (other, labels))
+        fused = ArrayBatchBuilder(ArrayDataset(other, labels), chain, BufferPool())
+        built = fused.build(BatchKey(5, 0, 0, 0, np.arange(4)))
+        for actual, again, expected in zip(result, built, wanted, strict=True):
+            assert_same_bytes(actual, expected)
+            assert_same_bytes(again, expected)
 
 
 # One pass over memory gives the bytes of the plain route

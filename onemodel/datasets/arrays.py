@@ -70,8 +70,8 @@ class ArrayDataset:
         """Return an item (int), read-only views (slice) or a gathered batch (indices).
 
         Raises:
-            IndexError: if an index is outside [0, len(self)), naming both; a single integer
-                may count from the end, as in a list.
+            IndexError: if an index of an array is outside [0, n), n the length, or a single
+                integer, which may count from the end, outside [-n, n).
             TypeError: if ``index`` is none of the three.
         """
         if isinstance(index, slice):
@@ -86,7 +86,7 @@ class ArrayDataset:
                 f"index must be an integer, a slice or integers [n], got {_described(index)}"
             ) from None
         if not -self._length <= position < self._length:
-            raise IndexError(f"index must be in [0, {self._length}), got {position}")
+            raise IndexError(f"index must be in [{-self._length}, {self._length}), got {position}")
         return self.map_fields(lambda _, array: array[position])
 
     @property

@@ -1,4 +1,4 @@
-"""What makes and checks the columns of an `ImageTable`: conversions, ranges, growing buffers."""
+"""What the columns of an `ImageTable` must be: conversions between dtypes, checks of ranges."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
-
-from onemodel.checks import int32
+from numpy.typing import ArrayLike, NDArray
 
 
 class Conversion(NamedTuple):
@@ -123,107 +121,6 @@ def planar(where: str, image: Any) -> NDArray[Any]:
         f"{where}: must be an array, uint8 [H, W], uint8 [H, W, 3] or float32 [C, H, W], "
         f"got {found}"
     )
-
-
-class GrowingArray:
-    """A flat array that grows as it is written, with at most a quarter of it to spare."""
-
-    def __init__(self, dtype: DTypeLike) -> None:
-        self._array: NDArray[Any] = np.empty(0, dtype=dtype)
-        self._used = 0
-
-    def extend(self, values: NDArray[Any]) -> None:
-        """Append `values`, flattened in C order."""
-        stop = self._used + values.size
-        if stop > self._array.size:
-            # In place where the system can move pages: no second copy in memory. No one else has
-            # seen the array, so the check of references would only see our own.
-            self._array.resize(max(stop, stop * 5 // 4), refcheck=False)
-        self._array[self._used : stop].reshape(values.shape)[...] = values
-        self._used = stop
-
-    def finish(self) -> NDArray[Any]:
-        """Give the array away, cut to what was written."""
-        array = self._array
-        array.resize(self._used, refcheck=False)
-        self._array, self._used = np.empty(0, dtype=array.dtype), 0
-        return array
-
-
-class ColumnWriter:
-    """Collects planar images of one dtype, channel count and height, and their columns."""
-
-    def __init__(
-        self, dtype: DTypeLike, *, mean: float | Sequence[float], std: float | Sequence[float]
-    ) -> None:
-        self.dtype = np.dtype(dtype)
-        self.mean, self.std = mean, std
-        self.channels = self.height = 0  # of the first image
-        self._conversion: Conversion | None = None
-        self._pixels = GrowingArray(dtype)
-        self._targets = GrowingArray(np.int32)
-        self._widths: list[int] = []
-        self._target_lengths: list[int] = []
-        self._labels: list[int] = []
-
-    def __len__(self) -> int:
-        return len(self._widths)
-
-    def append(self, where: str, image: NDArray[Any], target: ArrayLike, label: int) -> None:
-        """Add one image [C, H, W]; float32 ones become uint8 if that is the table's dtype.
-
-        Raises:
-            TypeError, ValueError: whatever does not fit; the message starts with `where`.
-        """
-        if not isinstance(image, np.ndarray) or image.ndim != 3:
-            found = list(image.shape) if isinstance(image, np.ndarray) else type(image).__name__
-            raise ValueError(f"{where}: the image must be an array [C, H, W], got {found}")
-        channels, height, width = image.shape
-        if not len(self):
-            if channels < 1 or height < 1:
-                raise ValueError(f"{where}: C and H must be at least 1, got {list(image.shape)}")
-            self.channels, self.height = channels, height
-            self._conversion = conversion(self.mean, self.std, channels)
-        if (channels, height) != (self.channels, self.height):
-            raise ValueError(
-                f"{where}: C and H must be {self.channels} and {self.height} as in the first "
-                f"image, got {list(image.shape)}"
-            )
-        if not 1 <= width < 2**31:
-            raise ValueError(f"{where}: the width must be in [1, 2**31), got {width}")
-        if image.dtype != self.dtype:
-            if image.dtype != np.float32 or self._conversion is None:
-                raise TypeError(
-                    f"{where}: the image must have dtype {self.dtype}, got {image.dtype}"
-                )
-            image = self._conversion.to_uint8(where, np.ascontiguousarray(image))
-        target = int32_column(f"{where}: the target", target)
-        label = int32(f"{where}: the label", label)
-        self._pixels.extend(image)
-        self._targets.extend(target)
-        self._widths.append(width)
-        self._target_lengths.append(target.size)
-        self._labels.append(label)
-
-    def columns(self) -> dict[str, Any]:
-        """Give everything away, as the arguments of `ImageTable`.
-
-        Raises:
-            ValueError: no image was added.
-        """
-        if not len(self):
-            raise ValueError("a table needs at least 1 image, got 0")
-        return {
-            "pixels": self._pixels.finish(),
-            "widths": np.array(self._widths, dtype=np.int64),
-            "channels": self.channels,
-            "height": self.height,
-            "targets": self._targets.finish(),
-            "target_offsets": offsets_of(np.array(self._target_lengths, dtype=np.int64)),
-            "labels": np.array(self._labels, dtype=np.int32),
-            "mean": self.mean,
-            "std": self.std,
-        }
 
 
 def offsets_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -4,10 +4,10 @@
 with `/`, compared by code point: the same on every file system and in every locale. Files and
 folders whose name begins with a dot are left out.
 
-**Pixels.** Pillow decodes. The camera's rotation is applied, what is transparent is laid on white,
-and colours become gray (1 channel) or RGB (3). An image of another height is scaled to width
-`(w * height + h // 2) // h`, at least 1, by Pillow's bilinear filter, which works in integers.
-Images of more than 8 bits a channel are refused rather than cut to 8.
+**Pixels.** Pillow decodes, of several frames the first. The camera's rotation is applied, what is
+transparent is laid on white, and colours become gray (1 channel) or RGB (3). An image of another
+height is scaled to width `(w * height + h // 2) // h`, at least 1, by Pillow's bilinear filter,
+which works in integers. Images of more than 8 bits a channel are refused rather than cut to 8.
 
 **Labels.** A UTF-8 text file, one line an image: its relative path, a tab, its target, and
 optionally a tab and an integer label. Without an alphabet the target is integers between spaces;
@@ -99,7 +99,7 @@ class Folder:
                 if file.mode not in _MODES:
                     raise ValueError(f"mode {file.mode!r} has more than 8 bits a channel")
                 image = operations.exif_transpose(file)
-                if image.has_transparency_data:
+                if image.mode in ("LA", "PA", "RGBA") or "transparency" in image.info:
                     image = image.convert("RGBA")
                     paper = pillow.new("RGBA", image.size, "white")
                     image = pillow.alpha_composite(paper, image)

@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from onemodel.checks import integer
 from onemodel.datasets import table_files
-from onemodel.datasets.columns import (
+from onemodel.datasets.column_writer import (
     ColumnWriter,
+    SampleDataset,
+    columns_of_arrays,
+    columns_of_samples,
+)
+from onemodel.datasets.columns import (
     conversion,
     frozen,
     int32_column,
     int64_column,
     offsets_of,
-    planar,
 )
 from onemodel.datasets.folder import Folder
 from onemodel.sample import Sample
 from onemodel.sources import Columns
-
-
-@runtime_checkable
-class SampleDataset(Protocol):
-    """A dataset of samples: as many as its length, by index."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, index: int, /) -> Sample: ...
 
 
 class ImageTable:
@@ -177,20 +173,7 @@ class ImageTable:
         >>> table[7].image.tobytes() == lines[7].image.tobytes()
         True
         """
-        chosen = np.dtype(dtype)
-        if chosen not in (np.dtype(np.uint8), np.dtype(np.float32)):
-            raise ValueError(f"dtype must be uint8 or float32, got {chosen}")
-        writer = ColumnWriter(chosen, mean=mean, std=std)
-        for position, sample in enumerate(_in_order(samples)):
-            where = f"sample {position}"
-            try:
-                image, target, label = sample.image, sample.target, sample.label
-            except AttributeError:
-                raise TypeError(f"{where}: must be a Sample, got {type(sample).__name__}") from None
-            if isinstance(image, np.ndarray) and image.dtype != np.float32:
-                raise TypeError(f"{where}: the image must have dtype float32, got {image.dtype}")
-            writer.append(where, image, target, label)
-        return cls(**writer.columns())
+        return cls(**columns_of_samples(samples, dtype, mean, std))
 
     @classmethod
     def from_arrays(
@@ -216,22 +199,7 @@ class ImageTable:
             TypeError, ValueError: no images, an image of another kind than the first, other
                 numbers of targets or labels than of images; the message names the image.
         """
-        count = len(images)
-        for name, column in (("targets", targets), ("labels", labels)):
-            if column is not None and len(column) != count:
-                raise ValueError(f"{name} must be one an image, {count}, got {len(column)}")
-        first = planar("image 0", images[0]) if count else np.empty(0, dtype=np.uint8)
-        writer = ColumnWriter(first.dtype, mean=mean, std=std)
-        for position in range(count):
-            where = f"image {position}"
-            pixels = planar(where, images[position])
-            if pixels.dtype != first.dtype:
-                raise TypeError(
-                    f"{where}: must have dtype {first.dtype} as the first image, got {pixels.dtype}"
-                )
-            target = () if targets is None else targets[position]
-            writer.append(where, pixels, target, 0 if labels is None else labels[position])
-        return cls(**writer.columns())
+        return cls(**columns_of_arrays(images, targets, labels, mean, std))
 
     @classmethod
     def from_folder(
@@ -345,16 +313,6 @@ class ImageTable:
             image = self._conversion.to_float32(image)
         target = self.targets[self.target_offsets[position] : self.target_offsets[position + 1]]
         return Sample(image, target, int(self.labels[position]))
-
-
-def _in_order(samples: Iterable[Sample] | SampleDataset) -> Iterator[Sample]:
-    """Iterate over a dataset by its length, over anything else as it iterates itself.
-
-    A dataset owes nobody an IndexError, on which Python's own iteration by index would rely.
-    """
-    if isinstance(samples, SampleDataset):
-        return (samples[position] for position in range(len(samples)))
-    return iter(samples)
 
 
 def _checked_pixels(pixels: NDArray[Any], elements: int) -> NDArray[Any]:

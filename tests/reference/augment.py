@@ -90,9 +90,7 @@ class Shift:
         for row in range(height):
             for column in range(width):
                 inside = 0 <= row - dy < height and 0 <= column - dx < width
-                image[:, row, column] = (
-                    before[:, row - dy, column - dx] if inside else self.fill
-                )
+                image[:, row, column] = before[:, row - dy, column - dx] if inside else self.fill
 
 
 class Blur:

@@ -33,7 +33,7 @@ def flip(generators, images, p):
     """RandomHorizontalFlip."""
     result = images.copy()
     for rng, image in zip(generators, result, strict=True):
-        if rng.next_double() < p:
+        if float(rng.next_single()) < p:
             for plane in planes_of(image):
                 for line in plane:
                     line[:] = [line[len(line) - 1 - x] for x in range(len(line))]

@@ -12,8 +12,9 @@ async function bytes(address) {
 async function run() {
   const started = performance.now();
   const pyodide = await loadPyodide({ indexURL: "/pyodide/" });
+  const extractDir = pyodide.runPython("import site; site.getsitepackages()[0]");
   for (const wheel of ["/numpy.whl", "/onemodel.whl"]) {
-    pyodide.unpackArchive(await bytes(wheel), "wheel");
+    pyodide.unpackArchive(await bytes(wheel), "wheel", { extractDir });
   }
   pyodide.FS.writeFile("/home/pyodide/cases.py", await bytes("/cases.py"));
   const loaded = performance.now();

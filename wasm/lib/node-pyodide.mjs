@@ -12,9 +12,10 @@ export async function startPyodide({ wheels, environment = {} }) {
     indexURL: `${pyodideFolder}/`,
     env: { HOME: "/home/pyodide", PYTHONDONTWRITEBYTECODE: "1", ...environment },
   });
+  const extractDir = pyodide.runPython("import site; site.getsitepackages()[0]");
   for (const wheel of wheels) {
     // A Node Buffer is refused, though it is a Uint8Array too.
-    pyodide.unpackArchive(new Uint8Array(readFileSync(wheel)), "wheel");
+    pyodide.unpackArchive(new Uint8Array(readFileSync(wheel)), "wheel", { extractDir });
   }
   return pyodide;
 }

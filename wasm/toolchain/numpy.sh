@@ -5,8 +5,8 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 work=$chroot/build/numpy
-rm -rf "$work" "$wheels"
-mkdir -p "$work" "$wheels"
+rm -rf "$work"
+mkdir -p "$work"
 cp -r "$wasm/toolchain/stand-in" "$wasm/toolchain/requirements" "$work/"
 
 # shellcheck disable=SC2016  # the inner shell expands these
@@ -30,5 +30,7 @@ print(pathlib.Path(pyodide_build.__file__).parent / \"tools/emscripten.meson.cro
             -Csetup-args=-Dlapack=none \
             -Cinstall-args=--tags=runtime,python-runtime'
 
+rm -rf "$wheels"
+mkdir -p "$wheels"
 cp "$work"/dist/numpy-*.whl "$wheels/"
 rm -rf "$work"

@@ -1,0 +1,49 @@
+# The few commands that matter. `make test` needs nothing but a Python from 3.11 on and a C
+# compiler; it makes its own virtual environment.
+
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3.14 python3; do \
+	$$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	&& command -v $$p && break; done)
+VENV ?= .venv
+BIN = $(VENV)/bin
+export PATH := $(abspath $(BIN)):$(PATH)
+SOURCES = $(wildcard onemodel/*.pyx onemodel/*.pxd onemodel/*.h)
+
+.PHONY: test lint build bench wasm wasm-test clean
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: build
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/cython-lint onemodel
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest onemodel --ignore-disjoint-bases --allowlist tools/stubtest-allowlist.txt
+
+build: $(VENV)/.built
+
+$(VENV)/.installed: pyproject.toml
+	@test -n "$(PYTHON)" || { echo "no Python from 3.11 on with venv was found"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip 'setuptools>=77' 'Cython>=3.2'
+	$(BIN)/pip install --quiet --no-build-isolation --editable '.[test,lint]'
+	touch $@
+
+# an editable install builds in place; afterwards only what changed is built again
+$(VENV)/.built: $(VENV)/.installed $(SOURCES) setup.py
+	$(BIN)/python setup.py --quiet build_ext --inplace
+	touch $@
+
+bench: build
+	$(BIN)/pip install --quiet '.[bench]'
+	$(BIN)/python -m benchmarks
+
+wasm:
+	wasm/build.sh
+
+wasm-test: wasm
+	wasm/test.sh
+
+clean:
+	rm -rf build dist *.egg-info $(VENV) wasm/dist onemodel/*.c onemodel/*.so onemodel/*.pyd

@@ -1,0 +1,176 @@
+"""What the documentation says is true: examples run, links lead somewhere, every name has its text.
+
+Examples are Python code blocks of the Markdown files and docstrings of all modules, compiled ones
+included. The pages lie in the source tree only; where it is not there, as when the tests run
+against an installed wheel in a browser, these tests are skipped and the docstrings still run.
+"""
+
+import ast
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import onemodel as om
+from onemodel.platform import can_start_threads
+
+ROOT = Path(__file__).resolve().parent.parent
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+PAGES = [
+    path
+    for path in [*ROOT.glob("*.md"), ROOT / "onemodel" / "README.md", *ROOT.glob("docs/**/*.md")]
+    if path.is_file()
+]
+WITH_DOCTESTS = [path for path in PAGES if ">>> " in path.read_text(encoding="utf-8")]
+SKIPPED = [pytest.param(None, marks=pytest.mark.skip(reason="the source tree is not here"))]
+
+MODULES = sorted(
+    module.name
+    for module in pkgutil.walk_packages(om.__path__, "onemodel.")
+    if not module.name.rpartition(".")[2].startswith("_")
+)
+
+
+def parametrized(paths):
+    """One test for each path, or one that is skipped and says why."""
+    by_name = {path.relative_to(ROOT).as_posix(): path for path in paths}
+    return pytest.mark.parametrize(
+        "page", list(by_name.values()) or SKIPPED, ids=list(by_name) or None
+    )
+
+
+def code_blocks(page):
+    """Every fenced block: its language, its text, and the line it begins at, from 0."""
+    blocks, language, lines, start = [], None, [], 0
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines()):
+        if not line.startswith("```"):
+            lines.append(line)
+        elif language is None:
+            language, lines, start = line.strip("`").strip(), [], number + 1
+        else:
+            blocks.append((language, "\n".join(lines) + "\n", start))
+            language = None
+    assert language is None, f"{page}: a code block is not closed"
+    return blocks
+
+
+def prose(page):
+    """The text without its code."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    return re.sub(r"`[^`\n]*`", "", text)
+
+
+def headings(page):
+    """What `#fragment` may name on a page, as GitHub spells it."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    found = re.findall(r"^#+ +(.+?) *$", text, flags=re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
+
+
+def run(tests, report):
+    """Run doctests and fail with what differed."""
+    runner = doctest.DocTestRunner(optionflags=FLAGS)
+    output = []
+    for test in tests:
+        runner.run(test, out=output.append, clear_globs=False)
+    assert runner.failures == 0, f"{report}:\n{''.join(output)}"
+    return runner.tries
+
+
+@parametrized(WITH_DOCTESTS)
+def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
+    """The blocks of one page follow one another, as a reader types them."""
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "__main__"}
+    parser = doctest.DocTestParser()
+    tests = [
+        parser.get_doctest(text, names, page.name, str(page), line)
+        for language, text, line in code_blocks(page)
+        if language == "python" and ">>> " in text
+    ]
+    # one namespace: get_doctest would give each block a copy
+    for test in tests:
+        test.globs = names
+    assert run(tests, page) > 0, f"{page}: a doctest stands outside of a python block"
+
+
+@parametrized(PAGES)
+def test_the_other_python_blocks_of_a_page_compile(page):
+    for language, text, line in code_blocks(page):
+        if language == "python" and ">>> " not in text:
+            where = f"{page}, block at line {line}"
+            compile(text, where, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | ast.PyCF_ONLY_AST)
+
+
+@parametrized(PAGES)
+def test_every_relative_link_leads_somewhere(page):
+    targets = re.findall(r"\[[^\]]*\]\(([^)\s]+)\)", prose(page))
+    for target in targets:
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, fragment = target.partition("#")
+        found = (page.parent / path).resolve() if path else page
+        assert found.exists(), f"{page}: no file at {target}"
+        if fragment:
+            assert fragment in headings(found), f"{page}: {found.name} has no heading {fragment!r}"
+
+
+@pytest.mark.parametrize("name", ["onemodel", *MODULES])
+def test_the_examples_of_a_module_run(name, tmp_path, monkeypatch):
+    """Cython modules too: they list their docstrings in `__test__` and as attributes."""
+    if name == "onemodel.platform" and not can_start_threads():
+        pytest.skip("its example says that threads can start, and here they cannot")
+    monkeypatch.chdir(tmp_path)
+    module = importlib.import_module(name)
+    run(doctest.DocTestFinder(exclude_empty=True).find(module, name), name)
+
+
+@pytest.mark.parametrize("name", ["onemodel", *MODULES])
+def test_every_module_says_what_it_is_for(name):
+    module = importlib.import_module(name)
+    assert (module.__doc__ or "").strip() or name == "onemodel.data"
+
+
+def test_the_public_names_are_sorted():
+    assert om.__all__ == sorted(om.__all__)
+
+
+@pytest.mark.parametrize("name", om.__all__)
+def test_every_public_name_has_a_docstring(name):
+    assert (getattr(om, name).__doc__ or "").strip()
+
+
+@pytest.mark.parametrize("name", ["onemodel", *MODULES])
+def test_all_names_exist_and_are_documented(name):
+    module = importlib.import_module(name)
+    for public in getattr(module, "__all__", []):
+        value = getattr(module, public)
+        if callable(value):
+            assert (value.__doc__ or "").strip(), f"{name}.{public} has no docstring"
+
+
+def test_the_architecture_names_every_file():
+    """A file that nobody put on the map is a file that nobody finds."""
+    page = ROOT / "docs" / "architecture.md"
+    if not page.is_file():
+        pytest.skip("the source tree is not here")
+    text = page.read_text(encoding="utf-8")
+    sources = [
+        path.relative_to(ROOT / "onemodel").as_posix()
+        for pattern in ("*.py", "*.pyx", "*.pxd", "*.h")
+        for path in (ROOT / "onemodel").rglob(pattern)
+    ]
+    missing = [
+        name
+        for name in sorted(sources)
+        if not name.endswith("__init__.py")
+        and f"`{name}`" not in text
+        and f"`{name.rpartition('/')[2]}`" not in text
+        # a .pxd stands in the line of its .pyx
+        and not (name.endswith(".pxd") and f"`{name.removesuffix('.pxd')}.pyx`" in text)
+    ]
+    assert not missing, f"{page.name} does not name {missing}"

@@ -1,0 +1,73 @@
+"""Stores that go around the caches write the same bytes as ordinary ones, in every variant."""
+
+import numpy as np
+import pytest
+
+from onemodel import Sample, vector
+from onemodel.augment import Blur, GainOffset, Invert
+from onemodel.batch_rng import BatchRng
+from onemodel.collate import collate
+from onemodel.gather import gather_rows
+from onemodel.pool import BufferPool
+from onemodel.rows import RowProgram
+from onemodel.sources import from_samples
+from onemodel.stages import Program
+from onemodel.transforms import Normalize, RandomHorizontalFlip
+
+RNG = np.random.default_rng(11)
+
+
+@pytest.fixture(params=vector.variants())
+def variant(request):
+    before = vector.selected()
+    vector.select(request.param)
+    yield request.param
+    vector.select(before)
+
+
+@pytest.mark.parametrize("parts", [[], [GainOffset(), Invert(0.5)], [Blur(1.0), GainOffset()]])
+@pytest.mark.parametrize("padded", [61, 64, 3000])
+def test_collation(variant, parts, padded):
+    """Odd and even padded widths, rows wider than the buffer, and every way an array can lie."""
+    samples = [Sample(RNG.random((2, 5, width), dtype=np.float32)) for width in (1, 7, 16, 60, 61)]
+    sources = from_samples(samples, np.arange(5), 0)
+    made = []
+    for streamed in (False, True):
+        for shift in range(3):  # the output starts at any float
+            memory = np.full(5 * 2 * 5 * padded + shift, np.nan, np.float32)
+            images = memory[shift:].reshape(5, 2, 5, padded)
+            collate(sources, images, 0.5, Program(parts), streamed, 1, 2, 3, 4)
+            made.append(images.tobytes())
+    assert len(set(made)) == 1
+
+
+@pytest.mark.parametrize(
+    "parts", [[Normalize(0.5, 0.25)], [RandomHorizontalFlip(), Normalize(0, 1)]]
+)
+@pytest.mark.parametrize("width", [5, 16, 32])
+def test_rows(variant, parts, width):
+    rows = RNG.integers(0, 256, (9, 4, width, 3), dtype=np.uint8)
+    program = RowProgram(parts, rows.dtype, rows.shape[1:])
+    made = []
+    for streamed in (False, True):
+        result = np.empty((7, *program.shape), program.dtype)
+        program.run(BatchRng(1, 2, 3), rows, np.arange(8, 1, -1), result, streamed)
+        made.append(result.tobytes())
+    assert made[0] == made[1]
+
+
+@pytest.mark.parametrize("shape", [(9, 8), (9, 3, 5), (9, 64)])
+def test_gather(variant, shape):
+    rows = RNG.random(shape, dtype=np.float32)
+    places = np.array([8, 0, 3, 3, 1])
+    assert gather_rows(rows, places, streamed=True).tobytes() == rows[places].tobytes()
+
+
+def test_a_pool_rotates_when_more_is_out_than_caches_hold():
+    pool = BufferPool()
+    held = [pool.rent(1 << 20, np.float32) for _ in range(4)]
+    assert not pool.rotates
+    held.append(pool.rent(1 << 20, np.float32))
+    assert pool.rotates
+    del held
+    assert not pool.rotates
