@@ -44,14 +44,19 @@ function fillControls() {
   }
 }
 
-function change(changes) {
-  if (Object.keys(changes).length > 0) problems = [];
-  state = { ...state, ...changes };
+// What follows from the state: hints, and which steps there are to go to.
+function describe() {
   describeChoices(state);
   element("step").classList.toggle("long", state.step.length > 14);
   element("back").disabled = state.step === "0";
   element("first").disabled = state.step === "0";
   element("next").disabled = state.step === String(LARGEST);
+}
+
+function change(changes) {
+  if (Object.keys(changes).length > 0) problems = [];
+  state = { ...state, ...changes };
+  describe();
   history.replaceState(null, "", toHash(state, wantedPicture || picture?.sha256));
   refresh(state);
 }
@@ -292,5 +297,5 @@ async function begin() {
 
 element("again").addEventListener("click", begin);
 fillControls();
-describeChoices(state);
+describe();
 begin();
