@@ -3,11 +3,13 @@
 Source: docs/transforms.md, section "Common rules".
 """
 
+cimport cython
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, realloc
 
 import numpy as np
 
+from onemodel.arrays cimport WRITABLE, Array, array_of
 from onemodel.checks import integer, uint64
 from onemodel.rng cimport (
     ROW_STREAM,
@@ -39,6 +41,7 @@ cdef class BatchRng(SampleRng):
     True
     """
 
+    @cython.embedsignature.format("c")
     def __init__(self, seed, epoch=0, step=0, first_slot=0):
         cdef uint64_t prefix = derive_prefix(
             uint64("seed", seed), uint64("epoch", epoch), uint64("step", step)
@@ -83,21 +86,23 @@ cdef class BatchRng(SampleRng):
         For transforms in Python whose draws must not change with the number of shards.
         """
         values = np.empty(integer("rows", rows, 0, 1 << 60), np.uint64)
-        cdef uint64_t[::1] flat = values
-        cdef uint64_t *states = self.row_states(flat.shape[0])
+        cdef Array flat
+        array_of(values, b"Q", 1, WRITABLE, &flat)
+        cdef uint64_t *states = self.row_states(flat.size)
         cdef int64_t k
-        for k in range(flat.shape[0]):
-            flat[k] = next_u64(&states[k])
+        for k in range(flat.size):
+            (<uint64_t *>flat.data)[k] = next_u64(&states[k])
         return values
 
     def row_random(self, rows):
         """Return one draw of ``next_double`` from each of the first rows: float64 [rows]."""
         values = np.empty(integer("rows", rows, 0, 1 << 60), np.float64)
-        cdef double[::1] flat = values
-        cdef uint64_t *states = self.row_states(flat.shape[0])
+        cdef Array flat
+        array_of(values, b"d", 1, WRITABLE, &flat)
+        cdef uint64_t *states = self.row_states(flat.size)
         cdef int64_t k
-        for k in range(flat.shape[0]):
-            flat[k] = next_double(&states[k])
+        for k in range(flat.size):
+            (<double *>flat.data)[k] = next_double(&states[k])
         return values
 
     def use_pool(self, pool):

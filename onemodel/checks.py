@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-__all__ = ["TWO_63", "TWO_64", "int32", "integer", "uint64"]
+__all__ = ["TWO_63", "TWO_64", "dimensions", "int32", "integer", "uint64"]
 
 TWO_63 = 2**63
 TWO_64 = 2**64
@@ -56,3 +56,19 @@ def uint64(name: str, value: Any) -> int:
 def int32(name: str, value: Any) -> int:
     """Return ``value`` as an int that a batch's int32 outputs hold."""
     return integer(name, value, -(2**31), 2**31)
+
+
+def dimensions(size: Any) -> tuple[int, ...]:
+    """Return an array's length or shape ``size`` as a shape.
+
+    >>> dimensions(3), dimensions([2, 3])
+    ((3,), (2, 3))
+    """
+    given = size if isinstance(size, (tuple, list)) else (size,)
+    try:
+        shape = tuple([operator.index(each) for each in given])
+    except TypeError:
+        raise TypeError(f"size must be an integer or a tuple of them, got {size!r}") from None
+    if shape and min(shape) < 0:
+        raise ValueError(f"size must have dimensions >= 0, got {size!r}")
+    return shape

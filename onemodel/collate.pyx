@@ -9,6 +9,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
+from onemodel.arrays cimport CONTIGUOUS, WRITABLE, Array, array_of
 from onemodel.rng cimport AUGMENTATION_STREAM, derive_prefix, derive_suffix
 from onemodel.sample cimport ImageSource
 from onemodel.sources cimport Slot, Sources
@@ -163,9 +164,8 @@ cdef void make_image(
 
 
 def collate(
-    Sources sources not None, float[:, :, :, ::1] images not None, float pad_value,
-    Program program not None, bint streamed, uint64_t seed, uint64_t epoch, uint64_t step,
-    uint64_t first_slot,
+    Sources sources not None, images, float pad_value, Program program not None, bint streamed,
+    uint64_t seed, uint64_t epoch, uint64_t step, uint64_t first_slot,
 ):
     """Fill ``images`` with every slot of ``sources``: gathered, converted, augmented, padded.
 
@@ -179,17 +179,19 @@ def collate(
         ValueError: if ``images`` has another shape.
     """
     cdef Work work
-    cdef int64_t slot, pixels, widest, image_floats
+    cdef int64_t slot, widest, image_floats
     cdef uint64_t prefix
-    check_images(sources, images)
+    cdef Array filled
+    array_of(images, b"f", 4, WRITABLE, &filled)
+    check_images(sources, &filled)
+    cdef float *target = <float *>filled.data
     work.stages, work.count, work.by_rows = program.stages, program.count, program.by_rows
     work.pad = pad_value
-    work.padded_width = images.shape[3]
-    image_floats = images.shape[1] * images.shape[2] * images.shape[3]
-    pixels = images.shape[0] * image_floats
-    if pixels == 0:
+    work.padded_width = filled.shape[3]
+    image_floats = filled.shape[1] * filled.shape[2] * filled.shape[3]
+    if filled.size == 0:
         return
-    work.streamed = streamed and <uintptr_t>&images[0, 0, 0, 0] % 16 == 0
+    work.streamed = streamed and <uintptr_t>target % 16 == 0
     widest = sources.channels * sources.height * sources.widest
     work.drawn = <char *>malloc(program.drawn_bytes + 8)
     work.image = <float *>malloc(0 if program.by_rows else widest * sizeof(float))
@@ -206,7 +208,7 @@ def collate(
                 make_image(
                     sources, &work, &sources.slots[slot],
                     derive_suffix(prefix, first_slot + <uint64_t>slot, AUGMENTATION_STREAM),
-                    &images[0, 0, 0, 0] + slot * image_floats,
+                    target + slot * image_floats,
                 )
             stream_fence()
     finally:
@@ -216,7 +218,7 @@ def collate(
         free(work.buffer)
 
 
-def write_integers(Sources sources not None, int32_t[::1] integers not None):
+def write_integers(Sources sources not None, integers):
     """Fill ``integers`` with widths, target lengths, labels, indices [count each], then targets.
 
     Raises:
@@ -225,61 +227,70 @@ def write_integers(Sources sources not None, int32_t[::1] integers not None):
     cdef int64_t slot, count = sources.count
     cdef int64_t place = 4 * count
     cdef const Slot *one
-    if integers.shape[0] != place + sources.symbols:
+    cdef Array filled
+    array_of(integers, b"i", 1, WRITABLE, &filled)
+    cdef int32_t *target = <int32_t *>filled.data
+    if filled.size != place + sources.symbols:
         raise ValueError(
-            f"integers must have {place + sources.symbols} elements, got {integers.shape[0]}"
+            f"integers must have {place + sources.symbols} elements, got {filled.size}"
         )
     with nogil:
         for slot in range(count):
             one = &sources.slots[slot]
-            integers[slot] = <int32_t>one.image.width
-            integers[count + slot] = <int32_t>one.target_length
-            integers[2 * count + slot] = one.label
-            integers[3 * count + slot] = one.index
+            target[slot] = <int32_t>one.image.width
+            target[count + slot] = <int32_t>one.target_length
+            target[2 * count + slot] = one.label
+            target[3 * count + slot] = one.index
             if one.target_length > 0:
-                memcpy(&integers[place], one.target, one.target_length * sizeof(int32_t))
+                memcpy(target + place, one.target, one.target_length * sizeof(int32_t))
                 place += one.target_length
 
 
-def load_image(Sources sources not None, int64_t slot, float[:, :, ::1] image not None):
+def load_image(Sources sources not None, int64_t slot, image):
     """Copy the slot's image, converted to floats, into ``image`` [C, H, W]."""
     if not 0 <= slot < sources.count:
         raise IndexError(f"slot must be in [0, {sources.count}), got {slot}")
+    cdef Array filled
+    array_of(image, b"f", 3, WRITABLE, &filled)
     if (
-        image.shape[0] != sources.channels or image.shape[1] != sources.height
-        or image.shape[2] != sources.slots[slot].image.width
+        filled.shape[0] != sources.channels or filled.shape[1] != sources.height
+        or filled.shape[2] != sources.slots[slot].image.width
     ):
         raise ValueError(f"image must have the shape of slot {slot}")
     with nogil:
-        load_rows(sources, &sources.slots[slot].image, &image[0, 0, 0])
+        load_rows(sources, &sources.slots[slot].image, <float *>filled.data)
 
 
-def store_image(
-    float[:, :, :, ::1] images not None, int64_t slot, const float[:, :, ::1] image not None,
-    float pad_value,
-):
+def store_image(images, int64_t slot, image, float pad_value):
     """Copy ``image`` [C, H, W] to the left of ``images[slot]`` and pad its rows."""
-    cdef int64_t rows, width, padded_width, row, k
+    cdef int64_t rows, width, padded_width, _row, k
+    cdef Array filled, given
+    cdef const float *source
     cdef float *target
-    if not 0 <= slot < images.shape[0]:
-        raise IndexError(f"slot must be in [0, {images.shape[0]}), got {slot}")
+    array_of(images, b"f", 4, WRITABLE, &filled)
+    array_of(image, b"f", 3, CONTIGUOUS, &given)
+    if not 0 <= slot < filled.shape[0]:
+        raise IndexError(f"slot must be in [0, {filled.shape[0]}), got {slot}")
     if (
-        image.shape[0] != images.shape[1] or image.shape[1] != images.shape[2]
-        or image.shape[2] > images.shape[3]
+        given.shape[0] != filled.shape[1] or given.shape[1] != filled.shape[2]
+        or given.shape[2] > filled.shape[3]
     ):
         raise ValueError(f"image must fit in images[{slot}]")
-    rows, width, padded_width = image.shape[0] * image.shape[1], image.shape[2], images.shape[3]
+    rows, width, padded_width = given.shape[0] * given.shape[1], given.shape[2], filled.shape[3]
     if rows * width == 0:
         return
+    source = <const float *>given.data
+    target = <float *>filled.data + slot * rows * padded_width
     with nogil:
-        for row in range(rows):
-            target = &images[slot, 0, 0, 0] + row * padded_width
-            memcpy(target, &image[0, 0, 0] + row * width, width * sizeof(float))
+        for _row in range(rows):
+            memcpy(target, source, width * sizeof(float))
             for k in range(width, padded_width):
                 target[k] = pad_value
+            source += width
+            target += padded_width
 
 
-cdef int check_images(Sources sources, float[:, :, :, ::1] images) except -1:
+cdef int check_images(Sources sources, const Array *images) except -1:
     if (
         images.shape[0] != sources.count or images.shape[1] != sources.channels
         or images.shape[2] != sources.height or images.shape[3] < sources.widest

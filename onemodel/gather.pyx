@@ -9,6 +9,7 @@ from libc.string cimport memcpy
 
 import numpy as np
 
+from onemodel.arrays cimport CONTIGUOUS, Array, array_of
 from onemodel.rows cimport address
 from onemodel.vector cimport stream_fence, table
 
@@ -53,8 +54,11 @@ def gather_rows(source, indices, out=None, bint streamed=False):
         raise ValueError("source must have rows, got an array of rank 0")
     if source.dtype.hasobject:
         raise TypeError(f"source must have a dtype without Python objects, got {source.dtype}")
-    cdef const int64_t[::1] places = np.ascontiguousarray(indices, np.int64)
-    cdef int64_t rows = places.shape[0]
+    cdef Array given
+    indices = np.ascontiguousarray(indices, np.int64)
+    array_of(indices, b"q", 1, CONTIGUOUS, &given)
+    cdef const int64_t *places = <const int64_t *>given.data
+    cdef int64_t rows = given.size
     cdef int64_t length = source.shape[0]
     cdef int64_t k
     for k in range(rows):

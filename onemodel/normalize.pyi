@@ -1,9 +1,12 @@
 from collections.abc import Iterable
 from typing import SupportsFloat
 
+import numpy as np
+from numpy.typing import NDArray
+
 from onemodel.rows import NativeTransform
 
-__all__ = ["Normalize"]
+__all__ = ["Normalize", "bytes_to_planar"]
 
 class Normalize(NativeTransform):
     def __init__(
@@ -16,3 +19,10 @@ class Normalize(NativeTransform):
     def mean(self) -> float | tuple[float, ...]: ...
     @property
     def std(self) -> float | tuple[float, ...]: ...
+
+def bytes_to_planar(
+    pixels: NDArray[np.uint8],
+    scale: NDArray[np.float32],
+    shift: NDArray[np.float32],
+    out: NDArray[np.float32],
+) -> None: ...

@@ -3,16 +3,18 @@
 Source: docs/transforms.md, section "Normalize".
 """
 
+cimport cython
+from libc.math cimport isfinite
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 
-import math
-
+from onemodel.arguments import numbers
+from onemodel.arrays cimport CONTIGUOUS, STRIDED, WRITABLE, Array, array_of
 from onemodel.row_images cimport FlipDrawn, RandomHorizontalFlip, flip_draw
 from onemodel.rows cimport FLOAT32_CHW, UINT8_HWC, NativeTransform, RowFormat
 from onemodel.vector cimport table
 
-__all__ = ["Normalize"]
+__all__ = ["Normalize", "bytes_to_planar"]
 
 
 ctypedef struct NormalizeSettings:
@@ -156,9 +158,10 @@ cdef class Normalize(NativeTransform):
     cdef readonly object mean
     cdef readonly object std
 
+    @cython.embedsignature.format("c")
     def __init__(self, mean, std, key=None):
-        means = numbers_of("mean", mean)
-        deviations = numbers_of("std", std)
+        means = numbers("mean", mean)
+        deviations = numbers("std", std)
         cdef int64_t count = max(len(means), len(deviations))
         cdef int64_t k
         for values in (means, deviations):
@@ -190,9 +193,9 @@ cdef class Normalize(NativeTransform):
             self.settings.shift[k] = mean_value / std_value
             if not (
                 std_value > 0
-                and math.isfinite(product)
-                and math.isfinite(self.settings.scale[k])
-                and math.isfinite(self.settings.shift[k])
+                and isfinite(product)
+                and isfinite(self.settings.scale[k])
+                and isfinite(self.settings.shift[k])
             ):
                 raise ValueError(
                     "std must be > 0, and 1 / (255 * std) and mean / std must be finite in "
@@ -225,12 +228,40 @@ cdef class Normalize(NativeTransform):
         return None
 
 
-def numbers_of(name, value):
-    """Return a number as a list of one, and a sequence of numbers as a list; all finite."""
-    try:
-        values = [float(item) for item in value] if hasattr(value, "__iter__") else [float(value)]
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number or numbers, got {value!r}") from None
-    if not values or not all(math.isfinite(item) for item in values):
-        raise ValueError(f"{name} must be finite, at least one number, got {value!r}")
-    return values
+def bytes_to_planar(pixels, scale, shift, out):
+    """Fill ``out``, float32 [C, H, W], from uint8 [H, W, C]: the loop of the image helpers.
+
+    Args:
+        pixels: any strides.
+        scale, shift: float32 [C]; a pixel p becomes ``p * scale - shift``.
+    """
+    cdef Array given, scales, shifts, filled
+    cdef int64_t channels, height, width, step, channel, y, x
+    cdef const uint8_t *source
+    cdef float *target
+    cdef float factor, less, product
+    array_of(pixels, b"B", 3, STRIDED, &given)
+    array_of(scale, b"f", 1, CONTIGUOUS, &scales)
+    array_of(shift, b"f", 1, CONTIGUOUS, &shifts)
+    array_of(out, b"f", 3, WRITABLE, &filled)
+    height, width, channels = given.shape[0], given.shape[1], given.shape[2]
+    step = given.strides[1]
+    if scales.size != channels or shifts.size != channels or (
+        filled.size != channels * height * width
+    ):
+        raise ValueError("scale, shift and out must fit the pixels")
+    target = <float *>filled.data
+    with nogil:
+        for channel in range(channels):
+            factor = (<const float *>scales.data)[channel]
+            less = (<const float *>shifts.data)[channel]
+            for y in range(height):
+                source = <const uint8_t *>given.data + y * given.strides[0]
+                source += channel * given.strides[2]
+                if step == 1:
+                    table.convert(target, source, width, factor, less)
+                else:
+                    for x in range(width):
+                        product = <float>source[x * step] * factor
+                        target[x] = product - less
+                target += width

@@ -3,14 +3,15 @@
 Source: docs/specification.md, section "Keyed permutation"; construction in feistel.pxd.
 """
 
+cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
+from onemodel.arrays cimport ANY_RANK, CONTIGUOUS, WRITABLE, Array, array_of
 from onemodel.feistel cimport feistel, permute, unpermute
 
 from operator import index as index_of
 
-import numpy as np
-
+from onemodel.array_checks import positions_of, room_for
 from onemodel.checks import TWO_63, integer, uint64
 
 __all__ = ["KeyedPermutation"]
@@ -33,6 +34,7 @@ cdef class KeyedPermutation:
     3
     """
 
+    @cython.embedsignature.format("c")
     def __init__(self, n, key):
         cdef uint64_t count = integer("n", n, 1, TWO_63)
         cdef uint64_t checked = uint64("key", key)
@@ -78,39 +80,19 @@ cdef class KeyedPermutation:
         Raises:
             IndexError: if a position is outside [0, n); ``out`` is then left as it was.
         """
-        wanted = np.asarray(positions)
-        if wanted.dtype.kind not in "iu":
-            if wanted.size:
-                raise TypeError(f"positions must be integers, got {wanted.dtype}")
-            wanted = wanted.astype(np.int64)
-        if wanted.dtype == np.uint64 and wanted.size and int(wanted.max()) >= TWO_63:
-            raise IndexError(
-                f"position must be in [0, {self.plan.n}), got {int(wanted.max())}"
-            )
-        if isinstance(out, np.ndarray) and np.may_share_memory(wanted, out):
-            wanted = wanted.copy()
-        cdef const int64_t[::1] source = np.ascontiguousarray(wanted, np.int64).reshape(-1)
-        cdef int64_t[::1] target
-        cdef int64_t k, count = source.shape[0]
-        for k in range(count):
+        cdef Array given, filled
+        cdef int64_t k
+        wanted = positions_of(positions, out, self.plan.n)
+        array_of(wanted, b"q", ANY_RANK, CONTIGUOUS, &given)
+        cdef const int64_t *source = <const int64_t *>given.data
+        for k in range(given.size):
             if source[k] < 0 or <uint64_t>source[k] >= self.plan.n:
                 raise IndexError(f"position must be in [0, {self.plan.n}), got {source[k]}")
-        if out is None:
-            out = np.empty(wanted.shape, np.int64)
-        elif (
-            not isinstance(out, np.ndarray)
-            or out.dtype != np.int64
-            or out.shape != wanted.shape
-            or not out.flags.c_contiguous
-            or not out.flags.writeable
-        ):
-            raise ValueError(
-                f"out must be a writable, C-contiguous int64 array of shape {wanted.shape}, "
-                f"got {out!r}"
-            )
-        target = out.reshape(-1)
+        out = room_for(out, wanted.shape)
+        array_of(out, b"q", ANY_RANK, WRITABLE, &filled)
+        cdef int64_t *target = <int64_t *>filled.data
         with nogil:
-            for k in range(count):
+            for k in range(given.size):
                 target[k] = <int64_t>permute(&self.plan, <uint64_t>source[k])
         return out
 

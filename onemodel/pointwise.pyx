@@ -3,6 +3,7 @@
 Source: docs/augmentations.md; each class lists its draws in order.
 """
 
+cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
 from onemodel.checks import integer
@@ -87,6 +88,7 @@ cdef class GainOffset(NativeAugmentation):
     cdef readonly tuple gain
     cdef readonly tuple offset
 
+    @cython.embedsignature.format("c")
     def __init__(self, gain=(0.8, 1.2), offset=(-0.1, 0.1)):
         self.gain, self.offset = pair_of("gain", gain), pair_of("offset", offset)
         self.settings.gain = span_of("gain", self.gain)
@@ -145,6 +147,7 @@ cdef class Noise(NativeAugmentation):
     cdef float single
     cdef readonly double sigma
 
+    @cython.embedsignature.format("c")
     def __init__(self, sigma=0.05):
         self.sigma = number_of("sigma", sigma)
         if self.sigma < 0:
@@ -195,6 +198,7 @@ cdef class Invert(NativeAugmentation):
 
     cdef readonly double p
 
+    @cython.embedsignature.format("c")
     def __init__(self, p=0.5):
         self.p = chance_of("p", p)
         self.stage.settings = &self.p
@@ -289,6 +293,7 @@ cdef class Erase(NativeAugmentation):
     cdef readonly tuple size
     cdef readonly double fill
 
+    @cython.embedsignature.format("c")
     def __init__(self, count=1, size=(4, 16), fill=0.0):
         self.count = integer("count", count, 0, 1025)
         self.size = integer_pair_of("size", size, 1, 1 << 31)

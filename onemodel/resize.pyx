@@ -4,12 +4,15 @@ Source: docs/augmentations.md. Positions are fractions of integers, so no roundi
 pixels are read; the weights and the pixels are float32 arithmetic in a written order.
 """
 
+cimport cython
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 import numpy as np
 
+from onemodel.array_checks import image_text
+from onemodel.arrays cimport CONTIGUOUS, WRITABLE, Array, array_of
 from onemodel.checks import integer
 from onemodel.rng cimport SampleRng
 from onemodel.sample cimport Sample
@@ -128,9 +131,11 @@ cdef void resize_plane(
 
 cdef Sample resized(Sample sample, int64_t height, int64_t width):
     """Return a new Sample of that size, with the target and label of the old one."""
-    cdef const float[:, :, ::1] source = np.ascontiguousarray(sample.image)
+    cdef Array source, target
+    given = np.ascontiguousarray(sample.image)
+    array_of(given, b"f", 3, CONTIGUOUS, &source)
     image = np.empty((source.shape[0], height, width), np.float32)
-    cdef float[:, :, ::1] target = image
+    array_of(image, b"f", 3, WRITABLE, &target)
     cdef Places rows, columns
     cdef int64_t channel
     cdef float *buffer = <float *>malloc(source.shape[2] * sizeof(float))
@@ -141,8 +146,9 @@ cdef Sample resized(Sample sample, int64_t height, int64_t width):
         if there:
             for channel in range(source.shape[0]):
                 resize_plane(
-                    &target[channel, 0, 0], &source[channel, 0, 0], source.shape[1],
-                    source.shape[2], &rows, &columns, buffer
+                    <float *>target.data + channel * height * width,
+                    <const float *>source.data + channel * source.shape[1] * source.shape[2],
+                    source.shape[1], source.shape[2], &rows, &columns, buffer
                 )
         free_places(&rows)
         free_places(&columns)
@@ -156,12 +162,7 @@ cdef tuple size_of(Sample sample):
     """Check the image and return its height and width."""
     image = sample.image
     if not isinstance(image, np.ndarray) or image.dtype != np.float32 or image.ndim != 3:
-        described = (
-            f"{image.dtype} {list(image.shape)}"
-            if isinstance(image, np.ndarray)
-            else type(image).__name__
-        )
-        raise TypeError(f"image must be a float32 array [C, H, W], got {described}")
+        raise TypeError(f"image must be a float32 array [C, H, W], got {image_text(image)}")
     if 0 in image.shape or max(image.shape) > LONGEST:
         raise ValueError(
             f"image must have C, H and W in [1, 2**31), got shape {list(image.shape)}"
@@ -198,6 +199,7 @@ cdef class StretchWidth:
     cdef readonly double low
     cdef readonly double high
 
+    @cython.embedsignature.format("c")
     def __init__(self, low=0.9, high=1.1):
         self.low, self.high = number_of("low", low), number_of("high", high)
         if not 0 < self.low <= 100:
@@ -249,6 +251,7 @@ cdef class ResizeHeight:
     cdef readonly int64_t height
     cdef readonly bint keep_aspect
 
+    @cython.embedsignature.format("c")
     def __init__(self, height, keep_aspect=True):
         self.height = integer("height", height, 1, 65537)
         if not isinstance(keep_aspect, (bool, np.bool_)):

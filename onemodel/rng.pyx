@@ -4,15 +4,17 @@ Source: docs/specification.md, section "Random numbers". Kernels use the inline 
 rng.pxd; this file is their Python face and the array loops.
 """
 
+cimport cython
 from cpython.pycapsule cimport PyCapsule_New
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+import math
 import threading
-from operator import index
 
 import numpy as np
 
-from onemodel.checks import TWO_63, integer, uint64
+from onemodel.arrays cimport ANY_RANK, WRITABLE, Array, array_of
+from onemodel.checks import TWO_63, dimensions, integer, uint64
 from onemodel.feistel cimport Feistel, feistel, permute
 
 __all__ = ["SampleRng", "derive", "mix", "slot_rng"]
@@ -71,6 +73,7 @@ cdef class SampleRng:
     array([0.02643377, 0.97088198])
     """
 
+    @cython.embedsignature.format("c")
     def __init__(self, state):
         self.current = uint64("state", state)
 
@@ -120,26 +123,25 @@ cdef class SampleRng:
             size: None for a Python float, else the array's length or shape.
             dtype: float64 or float32.
         """
-        cdef double[::1] doubles
-        cdef float[::1] singles
+        cdef Array flat
         cdef int64_t k
         kind = np.dtype(dtype)
         if kind == np.float64:
             if size is None:
                 return next_double(&self.current)
-            values = new_array(size, np.float64)
-            doubles = values.reshape(-1)
+            values = np.empty(dimensions(size), np.float64)
+            array_of(values, b"d", ANY_RANK, WRITABLE, &flat)
             with nogil:
-                for k in range(doubles.shape[0]):
-                    doubles[k] = next_double(&self.current)
+                for k in range(flat.size):
+                    (<double *>flat.data)[k] = next_double(&self.current)
         elif kind == np.float32:
             if size is None:
                 return next_single(&self.current)
-            values = new_array(size, np.float32)
-            singles = values.reshape(-1)
+            values = np.empty(dimensions(size), np.float32)
+            array_of(values, b"f", ANY_RANK, WRITABLE, &flat)
             with nogil:
-                for k in range(singles.shape[0]):
-                    singles[k] = next_single(&self.current)
+                for k in range(flat.size):
+                    (<float *>flat.data)[k] = next_single(&self.current)
         else:
             raise TypeError(f"dtype must be float64 or float32, got {kind}")
         return values
@@ -152,16 +154,17 @@ cdef class SampleRng:
         """
         cdef double start = low
         cdef double span = <double>high - start
-        if not np.isfinite(start) or not np.isfinite(<double>high) or not np.isfinite(span):
+        if not (math.isfinite(start) and math.isfinite(<double>high) and math.isfinite(span)):
             raise ValueError(f"low and high must be finite with a finite span, got {low}, {high}")
         if size is None:
             return start + span * next_double(&self.current)
-        values = new_array(size, np.float64)
-        cdef double[::1] flat = values.reshape(-1)
+        values = np.empty(dimensions(size), np.float64)
+        cdef Array flat
         cdef int64_t k
+        array_of(values, b"d", ANY_RANK, WRITABLE, &flat)
         with nogil:
-            for k in range(flat.shape[0]):
-                flat[k] = start + span * next_double(&self.current)
+            for k in range(flat.size):
+                (<double *>flat.data)[k] = start + span * next_double(&self.current)
         return values
 
     def integers(self, low, high=None, size=None):
@@ -178,25 +181,27 @@ cdef class SampleRng:
         cdef uint64_t start = low & 0xFFFFFFFFFFFFFFFF
         if size is None:
             return <int64_t>(start + next_below(&self.current, span))
-        values = new_array(size, np.int64)
-        cdef int64_t[::1] flat = values.reshape(-1)
+        values = np.empty(dimensions(size), np.int64)
+        cdef Array flat
         cdef int64_t k
+        array_of(values, b"q", ANY_RANK, WRITABLE, &flat)
         with nogil:
-            for k in range(flat.shape[0]):
+            for k in range(flat.size):
                 # modulo 2^64 and back to signed: low + draw without an overflow
-                flat[k] = <int64_t>(start + next_below(&self.current, span))
+                (<int64_t *>flat.data)[k] = <int64_t>(start + next_below(&self.current, span))
         return values
 
     def standard_normal(self, size=None):
         """Return ``next_normal`` draws: a Python float, or a float32 array of shape ``size``."""
         if size is None:
             return next_normal(&self.current)
-        values = new_array(size, np.float32)
-        cdef float[::1] flat = values.reshape(-1)
+        values = np.empty(dimensions(size), np.float32)
+        cdef Array flat
         cdef int64_t k
+        array_of(values, b"f", ANY_RANK, WRITABLE, &flat)
         with nogil:
-            for k in range(flat.shape[0]):
-                flat[k] = next_normal(&self.current)
+            for k in range(flat.size):
+                (<float *>flat.data)[k] = next_normal(&self.current)
         return values
 
     def permutation(self, n):
@@ -209,11 +214,12 @@ cdef class SampleRng:
         cdef int64_t k
         count = integer("n", n, 0, TWO_63)
         values = np.empty(count, np.int64)
-        cdef int64_t[::1] flat = values
-        feistel(&plan, <uint64_t>flat.shape[0], next_u64(&self.current))
+        cdef Array flat
+        array_of(values, b"q", 1, WRITABLE, &flat)
+        feistel(&plan, <uint64_t>flat.size, next_u64(&self.current))
         with nogil:
-            for k in range(flat.shape[0]):
-                flat[k] = <int64_t>permute(&plan, <uint64_t>k)
+            for k in range(flat.size):
+                (<int64_t *>flat.data)[k] = <int64_t>permute(&plan, <uint64_t>k)
         return values
 
     def generator(self):
@@ -223,18 +229,6 @@ cdef class SampleRng:
         one state on. What NumPy makes of them is NumPy's and may change with its version.
         """
         return np.random.Generator(SharedBits(self))
-
-
-def new_array(size, dtype):
-    """Return an empty array of length or shape ``size``, checked."""
-    dimensions = size if isinstance(size, (tuple, list)) else (size,)
-    try:
-        dimensions = tuple([index(each) for each in dimensions])
-    except TypeError:
-        raise TypeError(f"size must be an integer or a tuple of them, got {size!r}") from None
-    if dimensions and min(dimensions) < 0:
-        raise ValueError(f"size must have dimensions >= 0, got {size!r}")
-    return np.empty(dimensions, dtype)
 
 
 # NumPy's numpy/random/bitgen.h, which is part of its stable C interface: written out so that
@@ -267,6 +261,7 @@ cdef class SharedBits:
     cdef readonly object capsule
     cdef readonly object lock
 
+    @cython.embedsignature.format("c")
     def __init__(self, SampleRng rng not None):
         self.rng = rng
         self.lock = threading.Lock()

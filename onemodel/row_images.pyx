@@ -5,6 +5,7 @@ lines of H rows with W pixels of C bytes, and float32 [C, H, W] as C * H rows wi
 four bytes, so one loop serves both.
 """
 
+cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
@@ -85,6 +86,7 @@ cdef class RandomHorizontalFlip(NativeTransform):
     [[[2, 1, 0]]]
     """
 
+    @cython.embedsignature.format("c")
     def __init__(self, p=0.5, key=None):
         try:
             self.p = p
@@ -194,6 +196,7 @@ cdef class RandomCrop(NativeTransform):
     cdef readonly object padding
     cdef readonly object size
 
+    @cython.embedsignature.format("c")
     def __init__(self, padding=0, size=None, key=None):
         self.settings.padding = integer("padding", padding, 0, SIZE_LIMIT)
         self.padding = int(padding)
@@ -282,6 +285,7 @@ cdef class Cutout(NativeTransform):
 
     cdef int64_t side
 
+    @cython.embedsignature.format("c")
     def __init__(self, size, key=None):
         self.side = integer("size", size, 1, SIZE_LIMIT)
         self.key = key

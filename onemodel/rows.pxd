@@ -76,7 +76,6 @@ cdef class RowProgram:
 
 
 cdef char *address(array) except NULL
-cdef in_order(array)
 
 
 cdef inline int64_t format_bytes(const RowFormat *format) noexcept nogil:

@@ -3,6 +3,7 @@
 The protocol stands in rows.pxd; the transforms in row_images.pyx, normalize.pyx.
 """
 
+cimport cython
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
@@ -10,6 +11,9 @@ from libc.string cimport memcpy
 
 import numpy as np
 
+from onemodel.arguments import call_text, rebuild
+from onemodel.array_checks import check_rows, in_order, row_format
+from onemodel.arrays cimport CONTIGUOUS, Array, array_of
 from onemodel.batch_rng cimport BatchRng, rows_rng
 from onemodel.rng cimport SampleRng
 from onemodel.structure import field_of, put, take
@@ -46,14 +50,6 @@ cdef char *address(array) except NULL:
     """
     capsule = array.__array_struct__
     return (<ArrayStruct *>PyCapsule_GetPointer(capsule, NULL)).data
-
-
-cdef in_order(array):
-    """The array itself or a copy, in C order and aligned: floats are read as floats."""
-    array = np.asarray(array)
-    if array.flags.c_contiguous and array.flags.aligned:
-        return array
-    return array.copy(order="C")
 
 
 cdef class NativeTransform:
@@ -95,39 +91,18 @@ cdef class NativeTransform:
         return None
 
     def __repr__(self):
-        shown = ", ".join(f"{name}={value!r}" for name, value in self.arguments.items())
-        return f"{type(self).__name__}({shown})"
+        return call_text(self, self.arguments)
 
     def __reduce__(self):
         return rebuild, (type(self), self.arguments)
 
 
-def rebuild(kind, arguments):
-    """Return ``kind(**arguments)``: how a pickled transform is made again."""
-    return kind(**arguments)
-
-
 cdef RowFormat format_of(dtype, shape) except *:
     """The format of rows with this dtype and shape, checked."""
     cdef RowFormat found
-    dtype = np.dtype(dtype)
-    if dtype == np.uint8:
-        found.kind = UINT8_HWC
-    elif dtype == np.float32:
-        found.kind = FLOAT32_CHW
-    else:
-        raise TypeError(f"images must be uint8 [H, W, C] or float32 [C, H, W], got {dtype}")
-    if len(shape) not in (2, 3):
-        raise ValueError(f"images must be of rank 2 or 3, got rows of shape {tuple(shape)}")
-    if 0 in shape:
-        raise ValueError(f"images must have pixels, got rows of shape {tuple(shape)}")
-    found.flat = len(shape) == 2
-    if found.flat:
-        shape = (*shape, 1) if found.kind == UINT8_HWC else (1, *shape)
-    if found.kind == UINT8_HWC:
-        found.height, found.width, found.channels = shape
-    else:
-        found.channels, found.height, found.width = shape
+    is_bytes, found.flat, height, width, channels = row_format(dtype, shape)
+    found.kind = UINT8_HWC if is_bytes else FLOAT32_CHW
+    found.height, found.width, found.channels = height, width, channels
     return found
 
 
@@ -155,6 +130,7 @@ cdef class RowProgram:
         TypeError, ValueError: if a part does not accept the rows that reach it.
     """
 
+    @cython.embedsignature.format("c")
     def __init__(self, parts, dtype, shape):
         cdef RowFormat format = format_of(dtype, shape)
         cdef RowFormat before
@@ -213,29 +189,24 @@ cdef class RowProgram:
             TypeError, ValueError, IndexError: if an array is not as described.
         """
         cdef int64_t rows = len(result)
-        cdef const int64_t[::1] places
+        cdef Array given
+        cdef const int64_t *places
         cdef const int64_t *first = NULL
         cdef int64_t source_rows = len(source)
         cdef int64_t k
-        expected = shape_of(self.formats[0])
-        kind = np.uint8 if self.formats[0].kind == UINT8_HWC else np.float32
-        if source.dtype != kind or source.shape[1:] != expected:
-            raise TypeError(f"source must be rows {np.dtype(kind)} {expected}")
-        if result.dtype != self.dtype or result.shape[1:] != self.shape:
-            raise TypeError(f"result must be rows {self.dtype} {self.shape}")
-        if not (result.flags.c_contiguous and result.flags.writeable):
-            raise ValueError("result must be C-contiguous and writable")
-        if source_rows > 0 and not (source[0].flags.c_contiguous and source.flags.aligned):
-            raise ValueError("source must have contiguous, aligned rows")
+        check_rows(
+            source, np.uint8 if self.formats[0].kind == UINT8_HWC else np.float32,
+            shape_of(self.formats[0]), result, self.dtype, self.shape,
+        )
         if indices is not None:
-            places = indices
-            if places.shape[0] != rows:
-                raise ValueError(f"indices must be {rows}, one a row, got {places.shape[0]}")
+            array_of(indices, b"q", 1, CONTIGUOUS, &given)
+            places = <const int64_t *>given.data
+            if given.size != rows:
+                raise ValueError(f"indices must be {rows}, one a row, got {given.size}")
             for k in range(rows):
                 if not 0 <= places[k] < source_rows:
                     raise IndexError(f"indices must be in [0, {source_rows}), got {places[k]}")
-            if rows > 0:
-                first = &places[0]
+            first = places
         elif source_rows != rows:
             raise ValueError(f"source must have {rows} rows, got {source_rows}")
         if rows == 0:

@@ -21,7 +21,7 @@ cdef class Sample:
     cdef ImageSource source
     cdef int64_t channels
     cdef int64_t height
-    cdef object symbols         # int32 array or buffer that target_data points into
+    cdef object symbols         # int32 array that target_data points into
     cdef const int32_t *target_data
     cdef int64_t target_length
     cdef int32_t label_value

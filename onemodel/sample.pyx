@@ -1,11 +1,11 @@
 """One training sample: an image, its target symbols, its label."""
 
+cimport cython
 from cpython.buffer cimport PyBUF_RECORDS_RO, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t
 
-import numpy as np
-
-from onemodel.checks import int32
+from onemodel.array_checks import image_text, sample_fields
+from onemodel.arrays cimport CONTIGUOUS, Array, array_of
 
 __all__ = ["Sample"]
 
@@ -26,6 +26,7 @@ cdef class Sample:
     Sample(image=float32 [1, 32, 100], target of 3, label=7)
     """
 
+    @cython.embedsignature.format("c")
     def __init__(self, image, target=(), label=0):
         if self.resolved:       # __init__ called again: the buffer belongs to the old image
             raise TypeError("a Sample cannot be changed; make another")
@@ -41,17 +42,11 @@ cdef class Sample:
         return type(self), (self.image, self.target, self.label)
 
     def __repr__(self):
-        image = self.image
-        described = (
-            f"{image.dtype} {list(image.shape)}"
-            if isinstance(image, np.ndarray)
-            else type(image).__name__
-        )
         try:
             length = len(self.target)
         except TypeError:
             length = repr(self.target)
-        return f"Sample(image={described}, target of {length}, label={self.label!r})"
+        return f"Sample(image={image_text(self.image)}, target of {length}, label={self.label!r})"
 
     cdef object resolve(self):
         """Look the pixels, symbols and label up once; return what is wrong, or None.
@@ -59,38 +54,15 @@ cdef class Sample:
         An error comes back without the sample's place, which the caller knows.
         """
         cdef Py_buffer view
-        cdef const int32_t[::1] symbols
+        cdef Array symbols
         cdef int32_t label
         if self.resolved:
             return None
-        if not isinstance(self.image, np.ndarray):
-            return TypeError(f"image must be a NumPy array, got {type(self.image).__name__}")
-        if self.image.dtype != np.float32 or not self.image.dtype.isnative:
-            return TypeError(f"image must be float32, got {self.image.dtype}")
-        if self.image.ndim != 3:
-            return ValueError(f"image must have shape [C, H, W], got {list(self.image.shape)}")
-        if 0 in self.image.shape:
-            return ValueError(
-                f"image must have C, H and W of at least 1, got {list(self.image.shape)}"
-            )
-        try:
-            target = np.asarray(self.target)
-        except (TypeError, ValueError, OverflowError) as error:
-            return TypeError(f"target must be integers: {error}, got {self.target!r}")
-        if target.ndim != 1:
-            return ValueError(f"target must have one dimension, got shape {target.shape}")
-        if target.size and (target.dtype.kind not in "iu" or holds_bool(self.target)):
-            return TypeError(f"target must be integers that fit in int32, got {self.target!r}")
-        if target.size and not (-(2**31) <= target.min() and target.max() < 2**31):
-            return ValueError(
-                f"target must fit in int32, got {int(target.min())} to {int(target.max())}"
-            )
-        try:
-            label = int32("label", self.label)
-        except (TypeError, ValueError) as error:
-            return error
-        kept = np.ascontiguousarray(target, np.int32)
-        symbols = kept
+        fields = sample_fields(self.image, self.target, self.label)
+        if type(fields) is not tuple:
+            return fields
+        kept, label = <tuple>fields
+        array_of(kept, b"i", 1, CONTIGUOUS, &symbols)
         # kernels read whole floats: an image at an odd address is copied, once
         image = self.image if self.image.flags.aligned else self.image.copy()
         PyObject_GetBuffer(image, &view, PyBUF_RECORDS_RO)
@@ -105,15 +77,8 @@ cdef class Sample:
         self.source.column_stride = view.strides[2]
         self.source.width = view.shape[2]
         self.symbols = kept
-        self.target_data = &symbols[0] if symbols.shape[0] else NULL
-        self.target_length = symbols.shape[0]
+        self.target_data = <const int32_t *>symbols.data if symbols.size else NULL
+        self.target_length = symbols.size
         self.label_value = label
         self.resolved = True
         return None
-
-
-cdef bint holds_bool(target):
-    """An integer array made of a list does not show that True stood in it."""
-    if isinstance(target, np.ndarray):
-        return False
-    return any(isinstance(each, (bool, np.bool_)) for each in target)

@@ -21,13 +21,13 @@ cdef class Columns:
     cdef bint bytes             # uint8 pixels, else float32
     cdef tuple arrays           # keeps the memory below alive
     cdef const char *pixels
-    cdef const int64_t[::1] offsets
-    cdef const int64_t[::1] widths
-    cdef const int32_t[::1] targets
-    cdef const int64_t[::1] target_offsets
-    cdef const int32_t[::1] labels
-    cdef const float[::1] scale
-    cdef const float[::1] shift
+    cdef const int64_t *offsets
+    cdef const int64_t *widths
+    cdef const int32_t *targets
+    cdef const int64_t *target_offsets
+    cdef const int32_t *labels
+    cdef const float *scale
+    cdef const float *shift
 
 
 cdef class Sources:

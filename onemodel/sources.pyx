@@ -4,9 +4,12 @@ This is the door of collation: everything is checked here, and the pass that fol
 pointers without the GIL.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t
+cimport cython
+from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport calloc, free
 
+from onemodel.array_checks import check_columns
+from onemodel.arrays cimport CONTIGUOUS, Array, array_of
 from onemodel.sample cimport Sample
 
 __all__ = ["Columns", "Sources", "from_columns", "from_samples"]
@@ -31,69 +34,37 @@ cdef class Columns:
         TypeError, ValueError: if the arrays do not describe one dataset.
     """
 
+    @cython.embedsignature.format("c")
     def __init__(
         self, pixels, offsets, widths, targets, target_offsets, labels, channels, height, scale,
         shift,
     ):
-        cdef const uint8_t[::1] byte_pixels
-        cdef const float[::1] float_pixels
-        cdef int64_t k, size
+        cdef Array found
+        cdef int64_t size
         self.count = len(labels)
         self.channels, self.height = channels, height
         self.bytes = pixels.dtype.kind == "u"
-        if self.bytes:
-            byte_pixels = pixels
-            size = byte_pixels.shape[0]
-            self.pixels = <const char *>&byte_pixels[0] if size else NULL
-        else:
-            float_pixels = pixels
-            size = float_pixels.shape[0]
-            self.pixels = <const char *>&float_pixels[0] if size else NULL
-        self.offsets, self.widths = offsets, widths
-        self.targets, self.target_offsets = targets, target_offsets
-        self.labels = labels
-        self.scale, self.shift = scale, shift
+        array_of(pixels, c"B" if self.bytes else c"f", 1, CONTIGUOUS, &found)
+        self.pixels, size = <const char *>found.data, found.size
+        array_of(offsets, b"q", 1, CONTIGUOUS, &found)
+        self.offsets = <const int64_t *>found.data
+        array_of(widths, b"q", 1, CONTIGUOUS, &found)
+        self.widths = <const int64_t *>found.data
+        array_of(targets, b"i", 1, CONTIGUOUS, &found)
+        self.targets = <const int32_t *>found.data
+        array_of(target_offsets, b"q", 1, CONTIGUOUS, &found)
+        self.target_offsets = <const int64_t *>found.data
+        array_of(labels, b"i", 1, CONTIGUOUS, &found)
+        self.labels = <const int32_t *>found.data
+        array_of(scale, b"f", 1, CONTIGUOUS, &found)
+        self.scale = <const float *>found.data
+        array_of(shift, b"f", 1, CONTIGUOUS, &found)
+        self.shift = <const float *>found.data
         self.arrays = (pixels, offsets, widths, targets, target_offsets, labels, scale, shift)
-        if self.count < 1 or self.channels < 1 or self.height < 1:
-            raise ValueError(
-                f"count, channels and height must be at least 1, got {self.count}, "
-                f"{self.channels} and {self.height}"
-            )
-        if self.scale.shape[0] != self.channels or self.shift.shape[0] != self.channels:
-            raise ValueError(f"scale and shift must have one value for {self.channels} channels")
-        if (
-            self.widths.shape[0] != self.count
-            or self.offsets.shape[0] != self.count + 1
-            or self.target_offsets.shape[0] != self.count + 1
-        ):
-            raise ValueError(f"widths and offsets must describe {self.count} images")
-        if self.offsets[0] != 0 or self.target_offsets[0] != 0:
-            raise ValueError("offsets and target_offsets must start at 0")
-        for k in range(self.count):
-            if not 1 <= self.widths[k] <= INT32_LIMIT:
-                raise ValueError(f"widths[{k}] must be in [1, 2**31), got {self.widths[k]}")
-            # by division: a product could wrap
-            if (
-                self.offsets[k + 1] < self.offsets[k]
-                or (self.offsets[k + 1] - self.offsets[k]) % (self.channels * self.height)
-                or (self.offsets[k + 1] - self.offsets[k]) // (self.channels * self.height)
-                != self.widths[k]
-            ):
-                raise ValueError(
-                    f"offsets[{k + 1}] must be offsets[{k}] + channels * height * widths[{k}], "
-                    f"got {self.offsets[k + 1]} after {self.offsets[k]}"
-                )
-            if self.target_offsets[k + 1] < self.target_offsets[k]:
-                raise ValueError(
-                    f"target_offsets must not fall, got {self.target_offsets[k + 1]} at {k + 1}"
-                )
-        if self.offsets[self.count] != size:
-            raise ValueError(f"pixels must hold {self.offsets[self.count]} elements, got {size}")
-        if self.target_offsets[self.count] != self.targets.shape[0]:
-            raise ValueError(
-                f"targets must hold {self.target_offsets[self.count]} symbols, "
-                f"got {self.targets.shape[0]}"
-            )
+        check_columns(
+            size, offsets, widths, targets, target_offsets, self.count, self.channels,
+            self.height, scale, shift
+        )
 
 
 cdef class Sources:
@@ -115,7 +86,7 @@ cdef class Sources:
         return self.slots[slot].image.width
 
 
-def from_samples(samples, const int64_t[::1] indices not None, int64_t first_slot):
+def from_samples(samples, indices, int64_t first_slot):
     """Return the Sources of a list of samples.
 
     Raises:
@@ -126,25 +97,28 @@ def from_samples(samples, const int64_t[::1] indices not None, int64_t first_slo
     cdef Sample sample
     cdef Slot *slot
     cdef int64_t k, count = len(listed)
-    if count != indices.shape[0]:
-        raise ValueError(f"samples must be {indices.shape[0]}, as the indices, got {count}")
+    cdef Array given
+    array_of(indices, b"q", 1, CONTIGUOUS, &given)
+    cdef const int64_t *places = <const int64_t *>given.data
+    if count != given.size:
+        raise ValueError(f"samples must be {given.size}, as the indices, got {count}")
     sources.allocate(count)
     sources.owner = listed
     for k in range(count):
         if not isinstance(listed[k], Sample):
             raise TypeError(
-                f"{place(first_slot + k, indices[k])} must be an onemodel.Sample, "
+                f"{place(first_slot + k, places[k])} must be an onemodel.Sample, "
                 f"got {type(listed[k]).__name__}"
             )
         sample = <Sample>listed[k]
         wrong = sample.resolve() if not sample.resolved else None
         if wrong is not None:
-            raise type(wrong)(f"{place(first_slot + k, indices[k])}: {wrong}")
+            raise type(wrong)(f"{place(first_slot + k, places[k])}: {wrong}")
         if k == 0:
             sources.channels, sources.height = sample.channels, sample.height
         elif sample.channels != sources.channels or sample.height != sources.height:
             raise ValueError(
-                f"{place(first_slot + k, indices[k])}: image must have C={sources.channels} and "
+                f"{place(first_slot + k, places[k])}: image must have C={sources.channels} and "
                 f"H={sources.height} as the batch's first, got shape {list(sample.image.shape)}"
             )
         slot = &sources.slots[k]
@@ -152,12 +126,12 @@ def from_samples(samples, const int64_t[::1] indices not None, int64_t first_slo
         slot.target = sample.target_data
         slot.target_length = sample.target_length
         slot.label = sample.label_value
-        slot.index = checked_index(indices[k])
+        slot.index = checked_index(places[k])
         measure(sources, slot)
     return sources
 
 
-def from_columns(Columns columns not None, const int64_t[::1] indices not None):
+def from_columns(Columns columns not None, indices):
     """Return the Sources of the images at ``indices``, without a Python object for each.
 
     Raises:
@@ -167,13 +141,15 @@ def from_columns(Columns columns not None, const int64_t[::1] indices not None):
     cdef int64_t k, index, row
     cdef int64_t size = 1 if columns.bytes else 4
     cdef Slot *slot
-    sources.allocate(indices.shape[0])
+    cdef Array given
+    array_of(indices, b"q", 1, CONTIGUOUS, &given)
+    sources.allocate(given.size)
     sources.owner = columns
     sources.channels, sources.height = columns.channels, columns.height
     sources.bytes = columns.bytes
-    sources.scale, sources.shift = &columns.scale[0], &columns.shift[0]
+    sources.scale, sources.shift = columns.scale, columns.shift
     for k in range(sources.count):
-        index = indices[k]
+        index = (<const int64_t *>given.data)[k]
         if not 0 <= index < columns.count:
             raise IndexError(f"index must be in [0, {columns.count}), got {index} at slot {k}")
         slot = &sources.slots[k]

@@ -3,6 +3,7 @@
 Source: docs/augmentations.md; each class lists its draws in order.
 """
 
+cimport cython
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memmove
 
@@ -55,6 +56,7 @@ cdef class HorizontalFlip(NativeAugmentation):
 
     cdef readonly double p
 
+    @cython.embedsignature.format("c")
     def __init__(self, p=0.5):
         self.p = chance_of("p", p)
         self.stage.settings = &self.p
@@ -162,6 +164,7 @@ cdef class Shift(NativeAugmentation):
     cdef readonly tuple dy
     cdef readonly double fill
 
+    @cython.embedsignature.format("c")
     def __init__(self, dx=(-2, 2), dy=(0, 0), fill=0.0):
         self.dx = integer_pair_of("dx", dx, -(1 << 31), 1 << 31)
         self.dy = integer_pair_of("dy", dy, -(1 << 31), 1 << 31)
@@ -252,6 +255,7 @@ cdef class Blur(NativeAugmentation):
 
     cdef readonly double p
 
+    @cython.embedsignature.format("c")
     def __init__(self, p=0.5):
         self.p = chance_of("p", p)
         self.stage.settings = &self.p

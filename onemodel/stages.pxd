@@ -124,7 +124,7 @@ ctypedef struct IntegerSpan:
 cdef tuple pair_of(name, bounds)                            # two floats
 cdef Span span_of(name, bounds) except *
 cdef tuple integer_pair_of(name, bounds, low, high)         # low <= first <= second < high
-cdef IntegerSpan integer_span_of(tuple pair)
+cdef IntegerSpan integer_span_of(tuple bounds)
 cdef double number_of(name, value) except? -1               # finite in float32
 cdef double chance_of(name, value) except? -1               # in [0, 1]
 

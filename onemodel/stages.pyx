@@ -3,13 +3,13 @@
 The protocol stands in stages.pxd; the augmentations in pointwise.pyx and spatial.pyx.
 """
 
+cimport cython
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-import math
-
-from onemodel.checks import integer
+from onemodel.arguments import chance, integer_pair, number, pair, span
+from onemodel.arrays cimport CONTIGUOUS, WRITABLE, Array, array_of
 from onemodel.rng cimport SampleRng
 
 __all__ = ["NativeAugmentation", "Program"]
@@ -30,9 +30,10 @@ cdef class NativeAugmentation:
             TypeError, ValueError: if the image is not a writable, C-contiguous float32 [C, H, W]
                 with at least one pixel.
         """
-        cdef float[:, :, ::1] pixels = writable_pixels("image", image)
+        cdef Array pixels
+        writable_pixels("image", image, &pixels)
         check_stage(self)
-        edit_in_place(&self.stage, 1, self.stage.drawn_bytes, rng, pixels)
+        edit_in_place(&self.stage, 1, self.stage.drawn_bytes, rng, &pixels)
 
 
 cdef class Program:
@@ -57,6 +58,7 @@ cdef class Program:
     array([[[0.75, 0.75]]], dtype=float32)
     """
 
+    @cython.embedsignature.format("c")
     def __init__(self, parts):
         self.parts = tuple(parts)
         self.by_rows = True
@@ -89,16 +91,15 @@ cdef class Program:
         Raises:
             TypeError, ValueError: if an array is not as described.
         """
-        cdef const float[:, :, ::1] source
-        cdef float[:, :, ::1] target
+        cdef Array source, target
         if out is None:
-            target = writable_pixels("image", image)
+            writable_pixels("image", image, &target)
         else:
-            target = writable_pixels("out", out)
+            writable_pixels("out", out, &target)
             if image is None:
                 raise TypeError("image must be a float32 array [C, H, W], got None")
             try:
-                source = image
+                array_of(image, b"f", 3, CONTIGUOUS, &source)
             except (TypeError, ValueError) as error:
                 raise type(error)(
                     f"image must be a C-contiguous float32 array [C, H, W]: {error}"
@@ -110,11 +111,11 @@ cdef class Program:
             ):
                 raise ValueError(f"out must have the image's shape {image.shape}, got {out.shape}")
             if self.by_rows and self.count:
-                edit_rows(self, rng, source, target)
+                edit_rows(self, rng, &source, &target)
                 return
-            memcpy(&target[0, 0, 0], &source[0, 0, 0], source.nbytes)
+            memcpy(target.data, source.data, source.size * sizeof(float))
         if self.count:
-            edit_in_place(self.stages, self.count, self.drawn_bytes, rng, target)
+            edit_in_place(self.stages, self.count, self.drawn_bytes, rng, &target)
 
     def __repr__(self):
         return f"Program([{', '.join(map(repr, self.parts))}])"
@@ -123,19 +124,18 @@ cdef class Program:
         return Program, (self.parts,)
 
 
-cdef float[:, :, ::1] writable_pixels(name, image):
-    cdef float[:, :, ::1] pixels
-    if image is None:           # which a memoryview would take
+cdef int writable_pixels(name, image, Array *pixels) except -1:
+    if image is None:
         raise TypeError(f"{name} must be a float32 array [C, H, W], got None")
     try:
-        pixels = image
+        array_of(image, b"f", 3, WRITABLE, pixels)
     except (TypeError, ValueError) as error:
         raise type(error)(
             f"{name} must be a writable, C-contiguous float32 array [C, H, W]: {error}"
         ) from None
-    if pixels.nbytes == 0:
+    if pixels.size == 0:
         raise ValueError(f"{name} must have pixels, got shape {image.shape}")
-    return pixels
+    return 0
 
 
 cdef int check_stage(NativeAugmentation part) except -1:
@@ -145,40 +145,42 @@ cdef int check_stage(NativeAugmentation part) except -1:
     return 0
 
 
-cdef ImageShape shape_of(const float[:, :, ::1] pixels) noexcept:
+cdef ImageShape shape_of(const Array *pixels) noexcept:
     cdef ImageShape shape
     shape.channels, shape.height, shape.width = pixels.shape[0], pixels.shape[1], pixels.shape[2]
     return shape
 
 
 cdef int edit_in_place(
-    const Stage *stages, int count, int64_t drawn_bytes, SampleRng rng, float[:, :, ::1] pixels
+    const Stage *stages, int count, int64_t drawn_bytes, SampleRng rng, const Array *pixels
 ) except -1:
     cdef ImageShape shape = shape_of(pixels)
     cdef size_t scratch_bytes = 1
     cdef int k
     for k in range(count):
         if stages[k].edit_row == NULL:
-            scratch_bytes = pixels.nbytes
+            scratch_bytes = pixels.size * sizeof(float)
     cdef char *drawn = <char *>malloc(drawn_bytes + 8)
     cdef float *scratch = <float *>malloc(scratch_bytes)
     if drawn == NULL or scratch == NULL:
         free(drawn)
         free(scratch)
-        raise MemoryError(f"no memory to edit an image of {pixels.nbytes} bytes")
+        raise MemoryError(f"no memory to edit an image of {pixels.size * sizeof(float)} bytes")
     with nogil:
         draw_stages(stages, count, &rng.current, &shape, drawn)
-        edit_image(stages, count, drawn, &shape, &pixels[0, 0, 0], scratch)
+        edit_image(stages, count, drawn, &shape, <float *>pixels.data, scratch)
     free(drawn)
     free(scratch)
     return 0
 
 
 cdef int edit_rows(
-    Program program, SampleRng rng, const float[:, :, ::1] source, float[:, :, ::1] target
+    Program program, SampleRng rng, const Array *source, const Array *target
 ) except -1:
     cdef ImageShape shape = shape_of(source)
     cdef int64_t channel, row
+    cdef const float *read = <const float *>source.data
+    cdef float *write = <float *>target.data
     cdef char *drawn = <char *>malloc(program.drawn_bytes + 8)
     if drawn == NULL:
         raise MemoryError(f"no memory for {program.drawn_bytes} bytes of parameters")
@@ -187,9 +189,10 @@ cdef int edit_rows(
         for channel in range(shape.channels):
             for row in range(shape.height):
                 edit_row(
-                    program.stages, program.count, drawn, &shape, channel, row,
-                    &source[channel, row, 0], &target[channel, row, 0]
+                    program.stages, program.count, drawn, &shape, channel, row, read, write
                 )
+                read += shape.width
+                write += shape.width
     free(drawn)
     return 0
 
@@ -232,66 +235,32 @@ cdef void draw_applied(
 
 
 cdef double number_of(name, value) except? -1:
-    """Check a number that float32 holds; it is rounded to float32 where it is used."""
-    if isinstance(value, (str, bytes, bytearray)):
-        raise TypeError(f"{name} must be a number, got {value!r}")
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"{name} must be a number, got {value!r}") from None
-    if not math.isfinite(number):
-        raise ValueError(f"{name} must be finite, got {number}")
-    if not math.isfinite(<float>number):
-        raise ValueError(f"{name} must fit in float32, got {number}")
-    return number
+    return number(name, value)
 
 
 cdef double chance_of(name, value) except? -1:
-    """Check a probability."""
-    chance = number_of(name, value)
-    if not 0 <= chance <= 1:
-        raise ValueError(f"{name} must be in [0, 1], got {chance}")
-    return chance
+    return chance(name, value)
 
 
 cdef tuple pair_of(name, bounds):
-    """Check a (low, high) pair of floats and return it as such."""
-    try:
-        low, high = bounds
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a pair (low, high), got {bounds!r}") from None
-    low, high = number_of(f"{name}'s low", low), number_of(f"{name}'s high", high)
-    if not low <= high:
-        raise ValueError(f"{name} must have low <= high, got ({low}, {high})")
-    return low, high
+    return pair(name, bounds)
 
 
 cdef Span span_of(name, bounds) except *:
-    """Check a (low, high) pair: the span is subtracted in float64 and rounded once."""
-    cdef Span span
-    low, high = pair_of(name, bounds)
-    span.low = <float>low
-    span.width = <float>(<double>high - <double>low)
-    if not math.isfinite(span.width):
-        raise ValueError(f"{name} must have high - low in float32, got ({low}, {high})")
-    return span
+    """The width was subtracted in float64 and is rounded once."""
+    cdef Span checked
+    low, width = span(name, bounds)
+    checked.low = <float><double>low
+    checked.width = <float><double>width
+    return checked
 
 
 cdef tuple integer_pair_of(name, bounds, low, high):
-    """Check a pair of integers, low <= first <= second < high, and return it as such."""
-    try:
-        first, second = bounds
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a pair (low, high), got {bounds!r}") from None
-    first = integer(f"{name}'s low", first, low, high)
-    second = integer(f"{name}'s high", second, low, high)
-    if not first <= second:
-        raise ValueError(f"{name} must have low <= high, got ({first}, {second})")
-    return first, second
+    return integer_pair(name, bounds, low, high)
 
 
-cdef IntegerSpan integer_span_of(tuple pair):
-    cdef IntegerSpan span
-    span.low = pair[0]
-    span.count = pair[1] - pair[0] + 1
-    return span
+cdef IntegerSpan integer_span_of(tuple bounds):
+    cdef IntegerSpan checked
+    checked.low = bounds[0]
+    checked.count = bounds[1] - bounds[0] + 1
+    return checked

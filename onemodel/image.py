@@ -4,22 +4,31 @@ Source: docs/specification.md, section "Image helpers": ``p * scale - shift`` in
 scale = 1 / (255 * std) and shift = mean / std, every operation rounded, none fused.
 """
 
-from libc.stdint cimport int64_t, uint8_t
+from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from onemodel.vector cimport table
+from onemodel.array_checks import image_text
+from onemodel.normalize import bytes_to_planar
 
 __all__ = ["gray8_to_planar", "rgb8_to_planar", "scale_and_shift"]
 
+Numbers = float | Sequence[float]
 
-def scale_and_shift(mean, std, channels):
+
+def scale_and_shift(
+    mean: Numbers, std: Numbers, channels: int
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return (scale, shift), float32 [channels], of a normalisation by mean and std.
 
     Args:
-        mean, std: a number for all channels or one for each; finite, std above 0.
+        mean: a number for all channels or one for each, finite.
+        std: likewise, above 0.
+        channels: how many there are.
 
     >>> scale_and_shift(0.5, 0.5, 1)
     (array([0.00784314], dtype=float32), array([1.], dtype=float32))
@@ -36,12 +45,18 @@ def scale_and_shift(mean, std, channels):
     return scale, shift
 
 
-def gray8_to_planar(pixels, mean, std, out=None):
+def gray8_to_planar(
+    pixels: NDArray[np.uint8],
+    mean: float,
+    std: float,
+    out: NDArray[np.float32] | None = None,
+) -> NDArray[np.float32]:
     """Convert uint8 [H, W] to float32 [1, H, W].
 
     Args:
         pixels: any strides, also negative ones.
-        mean, std: finite numbers, std above 0.
+        mean: a finite number.
+        std: likewise, above 0.
         out: C-contiguous float32 [1, H, W] to fill and return.
 
     Raises:
@@ -52,11 +67,16 @@ def gray8_to_planar(pixels, mean, std, out=None):
     array([[[-1.,  1.]]], dtype=float32)
     """
     if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.ndim != 2:
-        raise TypeError(f"pixels must be uint8 [H, W], got {described(pixels)}")
+        raise TypeError(f"pixels must be uint8 [H, W], got {image_text(pixels)}")
     return convert(pixels[:, :, np.newaxis], mean, std, out)
 
 
-def rgb8_to_planar(pixels, mean, std, out=None):
+def rgb8_to_planar(
+    pixels: NDArray[np.uint8],
+    mean: Numbers,
+    std: Numbers,
+    out: NDArray[np.float32] | None = None,
+) -> NDArray[np.float32]:
     """Convert interleaved uint8 [H, W, 3] to planar float32 [3, H, W], each channel by its own.
 
     Arguments and errors as ``gray8_to_planar``; mean and std are one number or three.
@@ -66,52 +86,40 @@ def rgb8_to_planar(pixels, mean, std, out=None):
     array([ 0. , -0.5, -1. ], dtype=float32)
     """
     if (
-        not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.ndim != 3
+        not isinstance(pixels, np.ndarray)
+        or pixels.dtype != np.uint8
+        or pixels.ndim != 3
         or pixels.shape[2] != 3
     ):
-        raise TypeError(f"pixels must be uint8 [H, W, 3], got {described(pixels)}")
+        raise TypeError(f"pixels must be uint8 [H, W, 3], got {image_text(pixels)}")
     return convert(pixels, mean, std, out)
 
 
-def convert(const uint8_t[:, :, :] pixels, mean, std, out):
+def convert(
+    pixels: NDArray[np.uint8], mean: Numbers, std: Numbers, out: NDArray[np.float32] | None
+) -> NDArray[np.float32]:
     """Fill ``out`` [C, H, W] from ``pixels`` [H, W, C] of any strides."""
-    cdef int64_t channels = pixels.shape[2], height = pixels.shape[0], width = pixels.shape[1]
-    cdef int64_t channel, row, k
-    cdef const float[::1] scale, shift
-    cdef float[:, :, ::1] target
-    cdef const uint8_t *source
-    cdef float *place
-    cdef float product
+    height, width, channels = pixels.shape
     scale, shift = scale_and_shift(mean, std, channels)
     shape = (channels, height, width)
     if out is None:
         out = np.empty(shape, np.float32)
     elif (
-        not isinstance(out, np.ndarray) or out.dtype != np.float32 or out.shape != shape
-        or not out.flags.c_contiguous or not out.flags.writeable
+        not isinstance(out, np.ndarray)
+        or out.dtype != np.float32
+        or out.shape != shape
+        or not out.flags.c_contiguous
+        or not out.flags.writeable
     ):
         raise ValueError(
             f"out must be a writable, C-contiguous float32 array {list(shape)}, "
-            f"got {described(out)}"
+            f"got {image_text(out)}"
         )
-    if out.size == 0:
-        return out
-    target = out
-    with nogil:
-        for channel in range(channels):
-            for row in range(height):
-                source = &pixels[row, 0, channel]
-                place = &target[channel, row, 0]
-                if pixels.strides[1] == 1:
-                    table.convert(place, source, width, scale[channel], shift[channel])
-                else:
-                    for k in range(width):
-                        product = <float>source[k * pixels.strides[1]] * scale[channel]
-                        place[k] = product - shift[channel]
+    bytes_to_planar(pixels, scale, shift, out)
     return out
 
 
-def numbers(name, value, channels):
+def numbers(name: str, value: Numbers, channels: int) -> NDArray[np.float32]:
     """Check ``value`` and return it as float32 [channels]."""
     try:
         values = np.array(value, np.float64)
@@ -123,10 +131,3 @@ def numbers(name, value, channels):
         raise ValueError(f"{name} must be finite, got {value!r}")
     with np.errstate(over="ignore", under="ignore"):
         return np.ascontiguousarray(np.broadcast_to(values.astype(np.float32), (channels,)))
-
-
-def described(value):
-    """Say what an argument is, in an error message."""
-    if isinstance(value, np.ndarray):
-        return f"{value.dtype} {list(value.shape)}"
-    return f"{type(value).__name__}"

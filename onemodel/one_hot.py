@@ -3,20 +3,20 @@
 Source: docs/transforms.md, section "OneHot".
 """
 
-from libc.stdint cimport int64_t
-from libc.string cimport memset
+from __future__ import annotations
+
+from typing import Any, SupportsIndex
 
 import numpy as np
 
-from onemodel.batch_rng cimport BatchRng
+from onemodel.batch_rng import BatchRng
 from onemodel.checks import integer
-from onemodel.rows cimport address
 from onemodel.structure import field_of, name_of, put, take
 
 __all__ = ["OneHot"]
 
 
-cdef class OneHot:
+class OneHot:
     """Integer labels [n] to float32 rows [n, classes]: 1 at the label, 0 elsewhere.
 
     Draws: none.
@@ -31,20 +31,29 @@ cdef class OneHot:
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """
 
-    cdef readonly object classes
-    cdef readonly object key
+    __slots__ = ("_classes", "_key")
 
-    def __init__(self, classes, key=None):
-        self.classes = integer("classes", classes, 1, 1 << 31)
-        self.key = key
+    def __init__(self, classes: SupportsIndex, key: int | str | None = None) -> None:
+        self._classes = integer("classes", classes, 1, 1 << 31)
+        self._key = key
 
-    def __repr__(self):
+    @property
+    def classes(self) -> int:
+        """How many classes there are: the length of a row."""
+        return self._classes
+
+    @property
+    def key(self) -> int | str | None:
+        """Which array holds the labels; None for the usual one."""
+        return self._key
+
+    def __repr__(self) -> str:
         return f"OneHot(classes={self.classes}, key={self.key!r})"
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[Any, ...]:
         return OneHot, (self.classes, self.key)
 
-    def __call__(self, rng, batch):
+    def __call__(self, rng: Any, batch: Any) -> Any:
         """Return the batch with its labels as rows.
 
         Raises:
@@ -58,25 +67,17 @@ cdef class OneHot:
                 f"{name_of(field)}, the labels, must be integers [n], got {labels.dtype} "
                 f"{list(labels.shape)}"
             )
-        cdef int64_t classes = self.classes
         shape = (len(labels), self.classes)
-        if isinstance(rng, BatchRng):
-            rows = rng.rent(shape, np.float32)
-        else:
-            rows = np.empty(shape, np.float32)
+        rows = rng.rent(shape, np.float32) if isinstance(rng, BatchRng) else np.empty(shape, "f4")
         # an unsigned label past int64 turns negative here, which is out of range as well
-        cdef const int64_t[::1] values = np.ascontiguousarray(labels).astype(np.int64, copy=False)
-        cdef float *target = <float *>address(rows)
-        cdef int64_t k, bad = -1
-        with nogil:
-            memset(target, 0, <size_t>(values.shape[0] * classes) * sizeof(float))
-            for k in range(values.shape[0]):
-                if not 0 <= values[k] < classes:
-                    bad = k
-                    break
-                target[k * classes + values[k]] = 1.0
-        if bad >= 0:
+        values = labels.astype(np.int64, copy=False)
+        outside = (values < 0) | (values >= self.classes)
+        if outside.any():
+            bad = int(outside.argmax())
             raise ValueError(
-                f"labels must be in [0, {classes}), got {labels[bad]} in row {bad} of the batch"
+                f"labels must be in [0, {self.classes}), got {labels[bad]} in row {bad} of the "
+                "batch"
             )
+        rows.fill(0)
+        rows[np.arange(len(values)), values] = 1
         return put(batch, field, rows)
