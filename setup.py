@@ -1,6 +1,7 @@
 """Build the Cython kernels. Everything else about the project stands in pyproject.toml."""
 
 import sys
+import sysconfig
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -11,14 +12,33 @@ from setuptools import Extension, setup
 # The flags stand here and not in CFLAGS, which builders replace.
 FLAGS = ["/O2", "/fp:precise"] if sys.platform == "win32" else ["-O3", "-ffp-contract=off", "-g0"]
 
-# One module holds what every typed memoryview needs; the others import it and stay small.
-SHARED = "onemodel._cython_shared"
-
-kernels = [
-    Extension(f"onemodel.{path.stem}", [path.as_posix()], extra_compile_args=FLAGS)
-    for path in sorted(Path("onemodel").glob("*.pyx"))
+# A browser downloads what is built for Emscripten, so there only modules with long loops are
+# compiled for speed, and Cython leaves out what spares time in Python code and not in loops.
+# pyodide-build puts CFLAGS after a module's own flags; behind -Xclang the module's level counts.
+EMSCRIPTEN = "emscripten" in sysconfig.get_platform()
+HOT = {"collate", "permutation", "rng", "vector"}
+SMALL = [
+    "-DCYTHON_CLINE_IN_TRACEBACK=0",
+    "-DCYTHON_USE_TYPE_SLOTS=0",
+    "-DCYTHON_UNPACK_METHODS=0",
+    "-DCYTHON_FAST_PYCALL=0",
+    "-DCYTHON_USE_PYLIST_INTERNALS=0",
+    "-DCYTHON_USE_UNICODE_INTERNALS=0",
+    "-DCYTHON_USE_PYLONG_INTERNALS=0",
+    "-DCYTHON_AVOID_BORROWED_REFS=0",
 ]
-shared = Extension(SHARED, ["onemodel/_cython_shared.c"], extra_compile_args=FLAGS)
+
+
+def kernel(path):
+    """Return the extension of one .pyx file."""
+    name, sources = f"onemodel.{path.stem}", [path.as_posix()]
+    if not EMSCRIPTEN:
+        return Extension(name, sources, extra_compile_args=FLAGS)
+    level = [] if path.stem in HOT else ["-Xclang", "-Oz"]
+    return Extension(name, sources, extra_compile_args=[*FLAGS, *level, *SMALL])
+
+
+kernels = [kernel(path) for path in sorted(Path("onemodel").glob("*.pyx"))]
 
 directives = {
     "language_level": 3,
@@ -26,13 +46,11 @@ directives = {
     "wraparound": False,
     "cdivision": True,
     "initializedcheck": False,
+    # Functions are plain built-in ones, a third of the size; their signatures stay readable.
+    "binding": False,
     "embedsignature": True,
+    "embedsignature.format": "clinic",
+    "auto_pickle": False,  # what can be pickled has its own __reduce__
 }
 
-setup(
-    ext_modules=cythonize(
-        [*kernels, shared],
-        compiler_directives=directives,
-        shared_utility_qualified_name=SHARED,
-    )
-)
+setup(ext_modules=cythonize(kernels, compiler_directives=directives))
