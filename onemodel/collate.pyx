@@ -5,26 +5,19 @@ augmentations. `load_image` and `store_image` are the plain route's two halves, 
 Python callable edits a contiguous copy; both routes give the same bytes.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from onemodel.rng cimport AUGMENTATION_STREAM, derive_prefix, derive_suffix
 from onemodel.sample cimport ImageSource
 from onemodel.sources cimport Slot, Sources
-from onemodel.stages cimport ImageShape, Program, Stage, draw_stages, edit_image, edit_row
-from onemodel.vector cimport stream_fence, table
-
-cdef extern from "prefetch.h":
-    void prefetch_row "onemodel_prefetch_row"(const char *row, int64_t size) noexcept nogil
+from onemodel.stages cimport (
+    ImageShape, Program, Stage, draw_stages, edit_image, edit_row,
+)
+from onemodel.vector cimport Rows, stream_fence, table
 
 __all__ = ["collate", "load_image", "store_image", "write_integers"]
-
-cdef enum:
-    # Rows are made in a buffer that stays in the first-level cache and leave it in streamed
-    # whole cache lines.
-    BUFFER_FLOATS = 2048
-
 
 cdef const float *whole_row(
     Sources sources, const ImageSource *image, int64_t channel, int64_t row
@@ -77,77 +70,96 @@ ctypedef struct Work:
     char *drawn
     float *image                # [C, H, W] where a stage needs whole images
     float *scratch
-    float *buffer               # rows on their way to streamed stores
+    float *buffer               # a row on its way to the batch
 
 
 cdef void make_row(
-    Sources sources, const Work *work, const Slot *slot, const ImageShape *shape,
+    Sources sources, const Work *work, const ImageSource *image, const ImageShape *shape,
     int64_t channel, int64_t row, float *target
 ) noexcept nogil:
-    """Write one finished row, padding included, to `target`.
-
-    Images lie anywhere, so the processor can't guess the next one: its row is asked for while
-    this one is made.
-    """
-    cdef const ImageSource *image = &slot.image
-    cdef const ImageSource *following = &slot[1].image      # of width 0 behind the last
-    cdef const float *source = NULL
-    cdef int64_t k
-    prefetch_row(
-        following.pixels + channel * following.plane_stride + row * following.row_stride,
-        following.width * following.column_stride,
-    )
+    """Write one edited row, without its padding, to `target`."""
+    cdef const float *source
     if not work.by_rows:
-        memcpy(
-            target, work.image + (channel * shape.height + row) * shape.width,
-            shape.width * sizeof(float),
-        )
-    else:
-        if work.count > 0:
-            source = whole_row(sources, image, channel, row)
-        if source == NULL:
-            load_row(sources, image, channel, row, target)
-            source = target
-        edit_row(work.stages, work.count, work.drawn, shape, channel, row, source, target)
-    for k in range(shape.width, work.padded_width):
-        target[k] = work.pad
+        source = work.image + (channel * shape.height + row) * shape.width
+        memcpy(target, source, shape.width * sizeof(float))
+        return
+    source = whole_row(sources, image, channel, row) if work.count > 0 else NULL
+    if source == NULL:
+        load_row(sources, image, channel, row, target)
+        source = target
+    edit_row(work.stages, work.count, work.drawn, shape, channel, row, source, target)
+
+
+cdef void put_image(
+    Sources sources, const Work *work, const ImageSource *image, const ImageShape *shape,
+    Rows *rows
+) noexcept nogil:
+    """Write one slot by rows: a channel at a time where one loop takes it from the source to
+    the batch, else each row by way of a buffer that stays in the first cache.
+    """
+    cdef int64_t channel, row
+    cdef int64_t size = 1 if sources.bytes else sizeof(float)
+    cdef bint directly = work.by_rows and image.column_stride == size and (
+        work.count == 0 or (work.count == 1 and work.stages[0].put_rows != NULL)
+    )
+    cdef const char *ahead = rows.ahead
+    rows.count = shape.height if directly else 1
+    rows.bytes = directly and sources.bytes
+    for channel in range(shape.channels):
+        rows.ahead = ahead + channel * shape.height * rows.ahead_stride
+        if directly:
+            rows.source = image.pixels + channel * image.plane_stride
+            rows.stride = image.row_stride
+            if sources.bytes:
+                rows.scale, rows.shift = sources.scale[channel], sources.shift[channel]
+            if work.count == 0:
+                table.put_rows(rows)
+            else:
+                work.stages[0].put_rows(work.stages[0].settings, work.drawn, rows)
+            rows.target += shape.height * rows.padded
+            continue
+        rows.source = work.buffer
+        for row in range(shape.height):
+            make_row(sources, work, image, shape, channel, row, work.buffer)
+            table.put_rows(rows)
+            rows.ahead += rows.ahead_stride
+            rows.target += rows.padded
 
 
 cdef void make_image(
     Sources sources, const Work *work, const Slot *slot, uint64_t state, float *target
 ) noexcept nogil:
-    """Write one slot of the batch, [C, H, padded_width] from `target` on."""
+    """Write one slot of the batch, [C, H, padded_width] from `target` on.
+
+    Images lie anywhere, so the processor can't guess the next one: its rows are asked for while
+    this one's are made.
+    """
     cdef const ImageSource *image = &slot.image
+    cdef const ImageSource *following = &slot[1].image      # of width 0 behind the last
+    cdef int64_t padded_width = work.padded_width
+    cdef float pad = work.pad
     cdef ImageShape shape
-    cdef int64_t rows = sources.channels * sources.height
-    cdef int64_t most, together, first, k
-    cdef float *place
+    cdef Rows rows
+    cdef int64_t channel, row, k
     shape.channels, shape.height, shape.width = sources.channels, sources.height, image.width
     draw_stages(work.stages, work.count, &state, &shape, work.drawn)
     if not work.by_rows:
         load_rows(sources, image, work.image)
         edit_image(work.stages, work.count, work.drawn, &shape, work.image, work.scratch)
-    if not work.streamed:
-        for k in range(rows):
-            make_row(
-                sources, work, slot, &shape, k // shape.height, k % shape.height,
-                target + k * work.padded_width,
-            )
+    if padded_width % 4 == 0:
+        rows.width, rows.padded, rows.pad, rows.target = shape.width, padded_width, pad, target
+        rows.stride, rows.scale, rows.shift = 0, 0, 0
+        rows.streamed = work.streamed
+        rows.ahead, rows.ahead_stride = following.pixels, following.row_stride
+        rows.ahead_size = following.width * following.column_stride
+        put_image(sources, work, image, &shape, &rows)
         return
-    most = max(1, BUFFER_FLOATS // work.padded_width)
-    first = 0
-    while first < rows:
-        together = min(most, rows - first)
-        place = work.buffer
-        for k in range(first, first + together):
-            make_row(
-                sources, work, slot, &shape, k // shape.height, k % shape.height, place
-            )
-            place += work.padded_width
-        table.stream(
-            target + first * work.padded_width, work.buffer, together * work.padded_width
-        )
-        first += together
+    for channel in range(shape.channels):
+        for row in range(shape.height):
+            make_row(sources, work, image, &shape, channel, row, target)
+            for k in range(shape.width, padded_width):
+                target[k] = pad
+            target += padded_width
 
 
 def collate(
@@ -177,12 +189,12 @@ def collate(
     pixels = images.shape[0] * image_floats
     if pixels == 0:
         return
-    work.streamed = streamed
+    work.streamed = streamed and <uintptr_t>&images[0, 0, 0, 0] % 16 == 0
     widest = sources.channels * sources.height * sources.widest
     work.drawn = <char *>malloc(program.drawn_bytes + 8)
     work.image = <float *>malloc(0 if program.by_rows else widest * sizeof(float))
     work.scratch = <float *>malloc(0 if program.by_rows else widest * sizeof(float))
-    work.buffer = <float *>malloc(max(BUFFER_FLOATS, work.padded_width) * sizeof(float))
+    work.buffer = <float *>malloc(work.padded_width * sizeof(float))
     try:
         if work.drawn == NULL or work.buffer == NULL or (
             not work.by_rows and (work.image == NULL or work.scratch == NULL)

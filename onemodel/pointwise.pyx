@@ -23,7 +23,7 @@ from onemodel.stages cimport (
     pair_of,
     span_of,
 )
-from onemodel.vector cimport table
+from onemodel.vector cimport Rows, table
 
 __all__ = ["Erase", "GainOffset", "Invert", "Noise"]
 
@@ -53,6 +53,13 @@ cdef void gain_offset_row(
 ) noexcept nogil:
     cdef const GainOffsetDrawn *values = <const GainOffsetDrawn *>drawn
     table.gain_offset(target, source, shape.width, values.gain, values.offset)
+
+
+cdef void gain_offset_rows(
+    const void *settings, const void *drawn, const Rows *rows
+) noexcept nogil:
+    cdef const GainOffsetDrawn *values = <const GainOffsetDrawn *>drawn
+    table.put_gain_offset(rows, values.gain, values.offset)
 
 
 cdef class GainOffset(NativeAugmentation):
@@ -88,6 +95,7 @@ cdef class GainOffset(NativeAugmentation):
         self.stage.drawn_bytes = sizeof(GainOffsetDrawn)
         self.stage.draw = gain_offset_draw
         self.stage.edit_row = gain_offset_row
+        self.stage.put_rows = gain_offset_rows
 
     def __repr__(self):
         return f"GainOffset(gain={self.gain}, offset={self.offset})"
@@ -158,10 +166,9 @@ cdef void invert_row(
     const void *settings, const void *drawn, const ImageShape *shape,
     int64_t channel, int64_t row, const float *source, float *target
 ) noexcept nogil:
-    cdef int64_t column
     if (<const int64_t *>drawn)[0]:
-        for column in range(shape.width):
-            target[column] = <float>1.0 - source[column]
+        # 1 - x: the sign's change is exact, and the sum rounds as the difference does
+        table.gain_offset(target, source, shape.width, -1.0, 1.0)
     else:
         copy_row(target, source, shape.width)
 

@@ -19,6 +19,7 @@ gives (compile with -ffp-contract=off). Rows come in any order and on any thread
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
+from onemodel.vector cimport Rows
 from onemodel.rng cimport next_below, next_single
 
 
@@ -40,6 +41,12 @@ ctypedef void (*RowFunction)(
     int64_t channel, int64_t row, const float *source, float *target
 ) noexcept nogil
 
+# Optional: read, edit and pad rows of one channel in one loop, for a stage that makes all rows of
+# an image alike (vector.h says what `rows` holds).
+ctypedef void (*RowsFunction)(
+    const void *settings, const void *drawn, const Rows *rows
+) noexcept nogil
+
 # Edit a contiguous image [channels, height, width] in place; `scratch` has room for another.
 ctypedef void (*ImageFunction)(
     const void *settings, const void *drawn, const ImageShape *shape, float *image, float *scratch
@@ -52,6 +59,7 @@ ctypedef struct Stage:
     DrawFunction draw
     RowFunction edit_row        # NULL where a row needs other rows
     ImageFunction edit_image    # read only where edit_row is NULL
+    RowsFunction put_rows       # NULL where the stage has none
 
 
 cdef class NativeAugmentation:
@@ -71,10 +79,23 @@ cdef void draw_stages(
     const Stage *stages, int count, uint64_t *state, const ImageShape *shape, char *drawn
 ) noexcept nogil
 
-cdef void edit_row(
+
+cdef inline int64_t padded(int64_t size) noexcept nogil:
+    """Round the bytes that a stage draws up to the next stage's alignment."""
+    return (size + 7) & ~<int64_t>7
+
+
+cdef inline void edit_row(
     const Stage *stages, int count, const char *drawn, const ImageShape *shape,
     int64_t channel, int64_t row, const float *source, float *target
-) noexcept nogil
+) noexcept nogil:
+    """Run at least one stage of rows: the first reads `source`, the others edit `target`."""
+    cdef int k
+    for k in range(count):
+        stages[k].edit_row(stages[k].settings, drawn, shape, channel, row, source, target)
+        source = target
+        drawn += padded(stages[k].drawn_bytes)
+
 
 cdef void edit_image(
     const Stage *stages, int count, const char *drawn, const ImageShape *shape,

@@ -194,10 +194,6 @@ cdef int edit_rows(
     return 0
 
 
-cdef inline int64_t padded(int64_t size) noexcept nogil:
-    return (size + 7) & ~<int64_t>7
-
-
 cdef void draw_stages(
     const Stage *stages, int count, uint64_t *state, const ImageShape *shape, char *drawn
 ) noexcept nogil:
@@ -205,18 +201,6 @@ cdef void draw_stages(
     cdef int k
     for k in range(count):
         stages[k].draw(stages[k].settings, state, shape, drawn)
-        drawn += padded(stages[k].drawn_bytes)
-
-
-cdef void edit_row(
-    const Stage *stages, int count, const char *drawn, const ImageShape *shape,
-    int64_t channel, int64_t row, const float *source, float *target
-) noexcept nogil:
-    """Run at least one stage of rows: the first reads `source`, the others edit `target`."""
-    cdef int k
-    for k in range(count):
-        stages[k].edit_row(stages[k].settings, drawn, shape, channel, row, source, target)
-        source = target
         drawn += padded(stages[k].drawn_bytes)
 
 

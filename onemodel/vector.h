@@ -10,11 +10,37 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "prefetch.h"
+
+/* Rows of one image: `count` times `width` values, `stride` bytes apart, to rows of `padded`
+ * floats one after another. `padded` is a multiple of 4, and nothing overlaps. Streamed, in stores
+ * that go around the caches, the target stands on 16 bytes. */
+typedef struct {
+    const void *source;      /* floats, or bytes of which p * scale - shift is taken */
+    int64_t stride;
+    int bytes;
+    float scale;
+    float shift;
+    int64_t width;
+    int64_t count;
+    float *target;
+    int64_t padded;
+    float pad;
+    int streamed;
+    const char *ahead;       /* what to ask for meanwhile: ahead_size bytes a row */
+    int64_t ahead_stride;
+    int64_t ahead_size;
+} onemodel_rows;
+
 typedef struct {
     const char *name;
     /* target[k] = source[k], with stores that go around the caches where the processor has
      * them; only stream_fence orders them before what follows. No overlap. */
     void (*stream)(float *target, const float *source, int64_t count);
+    /* The rows and their padding. */
+    void (*put_rows)(const onemodel_rows *rows);
+    /* Likewise, each value * gain + offset, each operation rounded. */
+    void (*put_gain_offset)(const onemodel_rows *rows, float gain, float offset);
     /* target[k] = source[k] * gain + offset, each operation rounded; target may be source. */
     void (*gain_offset)(float *target, const float *source, int64_t count, float gain,
                         float offset);
@@ -47,6 +73,21 @@ typedef struct {
 
 #if defined(ONEMODEL_SSE2) && (defined(__GNUC__) || defined(__clang__))
 #define ONEMODEL_AVX2 1
+#endif
+
+#if defined(__GNUC__) || defined(__clang__)
+#define ONEMODEL_INLINE inline __attribute__((always_inline))
+#else
+#define ONEMODEL_INLINE inline
+#endif
+
+/* Loops that may run in place: a compiler that fears overlap would take its scalar version. */
+#if defined(__clang__)
+#define ONEMODEL_IN_PLACE _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define ONEMODEL_IN_PLACE _Pragma("GCC ivdep")
+#else
+#define ONEMODEL_IN_PLACE
 #endif
 
 #define ONEMODEL_VARIANT(name) name##_baseline

@@ -4,9 +4,27 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 
 cdef extern from "vector.h":
+    ctypedef struct Rows "onemodel_rows":
+        const void *source
+        int64_t stride
+        bint bytes
+        float scale
+        float shift
+        int64_t width
+        int64_t count
+        float *target
+        int64_t padded
+        float pad
+        bint streamed
+        const char *ahead
+        int64_t ahead_stride
+        int64_t ahead_size
+
     ctypedef struct VectorTable "onemodel_vector_table":
         const char *name
         void (*stream)(float *, const float *, int64_t) noexcept nogil
+        void (*put_rows)(const Rows *) noexcept nogil
+        void (*put_gain_offset)(const Rows *, float, float) noexcept nogil
         void (*gain_offset)(float *, const float *, int64_t, float, float) noexcept nogil
         void (*convert)(float *, const uint8_t *, int64_t, float, float) noexcept nogil
         void (*noise)(float *, const float *, int64_t, uint64_t, float) noexcept nogil

@@ -3,12 +3,10 @@
 ONEMODEL_TARGET static void ONEMODEL_VARIANT(stream)(float *target, const float *source,
                                                      int64_t count) {
 #ifdef ONEMODEL_SSE2
-    /* A whole cache line at a time, from its start: a partly streamed line is written twice. */
-    if (((uintptr_t)target & 3) == 0) {
-        while (count > 0 && ((uintptr_t)target & 63) != 0) {
-            *target++ = *source++;
-            count--;
-        }
+    if (((uintptr_t)target & 15) == 0) {
+        /* The line that an earlier call left half full goes on here: it leaves whole. */
+        for (; count >= 4 && ((uintptr_t)target & 63) != 0; count -= 4, target += 4, source += 4)
+            _mm_stream_ps(target, _mm_loadu_ps(source));
         for (; count >= 16; count -= 16, target += 16, source += 16) {
 #ifdef ONEMODEL_WIDE
             __m256 a = _mm256_loadu_ps(source);
@@ -26,6 +24,8 @@ ONEMODEL_TARGET static void ONEMODEL_VARIANT(stream)(float *target, const float 
             _mm_stream_ps(target + 12, d);
 #endif
         }
+        for (; count >= 4; count -= 4, target += 4, source += 4)
+            _mm_stream_ps(target, _mm_loadu_ps(source));
     }
 #endif
     if (count > 0) memcpy(target, source, (size_t)count * sizeof(float));
@@ -34,6 +34,7 @@ ONEMODEL_TARGET static void ONEMODEL_VARIANT(stream)(float *target, const float 
 ONEMODEL_TARGET static void ONEMODEL_VARIANT(gain_offset)(float *target, const float *source,
                                                           int64_t count, float gain,
                                                           float offset) {
+    ONEMODEL_IN_PLACE
     for (int64_t k = 0; k < count; k++) {
         float product = source[k] * gain;
         target[k] = product + offset;
@@ -42,12 +43,14 @@ ONEMODEL_TARGET static void ONEMODEL_VARIANT(gain_offset)(float *target, const f
 
 ONEMODEL_TARGET static void ONEMODEL_VARIANT(convert)(float *target, const uint8_t *source,
                                                       int64_t count, float scale, float shift) {
+    ONEMODEL_IN_PLACE
     for (int64_t k = 0; k < count; k++) {
         float product = (float)source[k] * scale;
         target[k] = product - shift;
     }
 }
 
+#include "vector_rows.h"
 #include "vector_augment.h"
 #include "vector_pixels.h"
 
@@ -58,6 +61,8 @@ static const onemodel_vector_table ONEMODEL_VARIANT(vector_table) = {
     "baseline",
 #endif
     ONEMODEL_VARIANT(stream),
+    ONEMODEL_VARIANT(put_rows),
+    ONEMODEL_VARIANT(put_gain_offset),
     ONEMODEL_VARIANT(gain_offset),
     ONEMODEL_VARIANT(convert),
     ONEMODEL_VARIANT(noise),

@@ -1,5 +1,7 @@
 """Fixtures that every test file shares: the two implementations, and what the platform can do."""
 
+import faulthandler
+import os
 import sys
 
 import pytest
@@ -17,6 +19,33 @@ settings.register_profile("thorough", settings.get_profile("suite"), max_example
 settings.load_profile("suite")
 
 IN_BROWSER = sys.platform in ("emscripten", "wasi")
+
+
+LIMIT = 300  # seconds for one test, of which the slowest needs some ten
+STDERR = pytest.StashKey[object]()
+
+
+def pytest_configure(config):
+    """Keep the real standard error, which a test's captured one hides."""
+    if not IN_BROWSER:
+        config.stash[STDERR] = os.fdopen(os.dup(2), "w")
+
+
+def pytest_unconfigure(config):
+    """Close it again."""
+    if STDERR in config.stash:
+        config.stash[STDERR].close()
+
+
+@pytest.fixture(autouse=True)
+def _no_test_hangs(request):
+    """End the whole run, with the stack of every thread, where a test hangs."""
+    if IN_BROWSER:  # the watchdog is a thread
+        yield
+        return
+    faulthandler.dump_traceback_later(LIMIT, exit=True, file=request.config.stash[STDERR])
+    yield
+    faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture(scope="session")

@@ -108,7 +108,6 @@ def test_break_hundreds_of_times():
         for turn in range(300):
             for batch in loader.steps(turn):
                 break
-            assert len(others()) <= 8, others()
         expect_no_threads()
     """)
 
@@ -340,6 +339,8 @@ def test_interrupt_at_every_point_of_a_step():
                     second.set()
                 return super().__getitem__(index)
 
+        # Python 3.12 traces opcodes only where some frame asked for it before `settrace`.
+        sys._getframe().f_trace_opcodes = True
         loader = make(Watched(), workers=1, prefetch=2)
         points = 0
         while True:
@@ -522,24 +523,32 @@ def test_fork_without_workers_changes_nothing():
 
 @needs_fork
 def test_fork_many_times_under_load():
-    """A lock that a worker holds at the moment of the fork must not freeze the child."""
+    """A lock that a worker holds at the moment of the fork must not freeze the child.
+
+    Batches that cost nothing and threads that change places all the time make that likely.
+    """
     run(
         """
-        loader = make(workers=4, prefetch=8)
-        stream = loader.steps(0)
-        for turn in range(60):
-            next(stream)
+        sys.setswitchinterval(1e-6)
+        loader = DataLoader(
+            range(4000), sampler=SequentialSampler(4000, 1), collate=lambda samples, key: key,
+            workers=4, prefetch=64,
+        )
+        for turn in range(40):
+            stream = loader.steps(0)
+            for _ in range(turn):
+                next(stream)
             child = os.fork()
             if child == 0:
                 try:
-                    while True:
-                        next(stream)
+                    next(stream)
                 except RuntimeError:
                     stream.close()
                     loader.close()
-                    batch = loader[5]
+                    assert loader[5].step == 5
                     os._exit(0)
             assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+            stream.close()
         """,
         arguments=QUIET,
     )

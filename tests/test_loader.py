@@ -768,9 +768,11 @@ def test_an_error_arrives_at_its_step_and_ends_the_stream(workers, make_error):
 
 
 @workers_0_and_2
-def test_stop_iteration_of_a_dataset_is_an_error(workers):
-    """Let through as it is, it would end the loop in silence, and steps would be lost."""
-    with make(Broken(bad_index(), StopIteration("oops")), workers=workers) as loader:
+@pytest.mark.parametrize("collate", [None, lambda samples, key: samples], ids=["images", "custom"])
+def test_stop_iteration_of_a_dataset_is_an_error(workers, collate):
+    """Let through as it is, it would end the loop in silence, or shorten the batch."""
+    dataset = Broken(bad_index(), StopIteration("oops"))
+    with make(dataset, workers=workers, collate=collate) as loader:
         with pytest.raises(RuntimeError) as caught:
             list(loader.steps(BAD_STEP, BAD_STEP + 5))
         assert isinstance(caught.value.__cause__, StopIteration)
