@@ -173,7 +173,8 @@ class ImageBatchCollator:
         Raises:
             TypeError, ValueError: naming slot and dataset index of a sample that does not fit.
         """
-        return self._collate(from_samples(samples, key.indices, key.first_slot), key)
+        indices = np.ascontiguousarray(key.indices, np.int64)
+        return self._collate(from_samples(samples, indices, key.first_slot), key)
 
     def from_columns(self, columns: Columns, key: BatchKey) -> ImageBatch:
         """Return the batch of a columnar dataset, without a Python object for each sample."""
