@@ -9,7 +9,7 @@ BIN = $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 SOURCES = $(wildcard onemodel/*.pyx onemodel/*.pxd onemodel/*.h)
 
-.PHONY: test lint build bench wasm wasm-test wasm-browser-test clean
+.PHONY: test lint build bench wasm wasm-test wasm-browser-test wasm-benchmark clean
 
 test: lint
 	$(BIN)/python -m pytest
@@ -49,6 +49,9 @@ wasm-test: wasm
 wasm-browser-test: wasm build
 	PYTHON=$(abspath $(BIN))/python node wasm/test-browser.mjs
 	PYTHON=$(abspath $(BIN))/python node wasm/test-demo.mjs
+
+wasm-benchmark: wasm build
+	PYTHON=$(abspath $(BIN))/python node benchmarks/wasm.mjs
 
 clean:
 	rm -rf build dist *.egg-info $(VENV) wasm/dist onemodel/*.c onemodel/*.so onemodel/*.pyd
