@@ -9,7 +9,7 @@ BIN = $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 SOURCES = $(wildcard onemodel/*.pyx onemodel/*.pxd onemodel/*.h)
 
-.PHONY: test lint build bench wasm wasm-test clean
+.PHONY: test lint build bench wasm wasm-test wasm-browser-test wasm-benchmark clean
 
 test: lint
 	$(BIN)/python -m pytest
@@ -42,8 +42,16 @@ bench: build
 wasm:
 	wasm/build.sh
 
+# The same suite in Pyodide under Node; then in headless Chromium the batches and the demo page.
 wasm-test: wasm
-	wasm/test.sh
+	node wasm/test-node.mjs -q
+
+wasm-browser-test: wasm build
+	PYTHON=$(abspath $(BIN))/python node wasm/test-browser.mjs
+	PYTHON=$(abspath $(BIN))/python node wasm/test-demo.mjs
+
+wasm-benchmark: wasm build
+	PYTHON=$(abspath $(BIN))/python node benchmarks/wasm.mjs
 
 clean:
 	rm -rf build dist *.egg-info $(VENV) wasm/dist onemodel/*.c onemodel/*.so onemodel/*.pyd

@@ -81,6 +81,12 @@ def arrays_batch(pixels, batch, seed, step, mean, std, stream=0):
     return np.ascontiguousarray(values.transpose(0, 3, 1, 2))
 
 
+def close(name: str, got: np.ndarray, wanted: np.ndarray) -> None:
+    """Raise where the two differ by more than a few roundings of float32."""
+    if got.shape != wanted.shape or not np.allclose(got, wanted, rtol=0, atol=1e-6):
+        raise AssertionError(f"{name}: not the reference's values")
+
+
 def equal(name: str, got: np.ndarray, wanted: np.ndarray) -> None:
     """Raise where the two differ in a byte: what is timed must be the right work."""
     got, wanted = np.ascontiguousarray(got), np.ascontiguousarray(wanted)

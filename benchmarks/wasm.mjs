@@ -19,7 +19,11 @@ const pyodide = await startPyodide({ wheels: [numpyWheel(), onemodelWheel()] });
 pyodide.FS.writeFile("/home/pyodide/kernel_rates.py", readFileSync(script));
 
 const sides = {
-  native: () => execFileSync(process.env.PYTHON || "python3", [script], { encoding: "utf8" }),
+  native: () =>
+    execFileSync(process.env.PYTHON || "python3", [script], {
+      encoding: "utf8",
+      stdio: ["ignore", "pipe", "inherit"],
+    }),
   wasm: () => pyodide.runPython("import kernel_rates; kernel_rates.measure_as_json()"),
 };
 

@@ -1,10 +1,15 @@
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from onemodel.pool import BufferPool
+from onemodel.rng import SampleRng
 from onemodel.sources import Sources
 from onemodel.stages import Program
 
-__all__ = ["collate", "load_image", "store_image", "write_integers"]
+__all__ = ["collate", "collate_each", "write_integers"]
 
 def collate(
     sources: Sources,
@@ -18,7 +23,15 @@ def collate(
     first_slot: int,
 ) -> None: ...
 def write_integers(sources: Sources, integers: NDArray[np.int32]) -> None: ...
-def load_image(sources: Sources, slot: int, image: NDArray[np.float32]) -> None: ...
-def store_image(
-    images: NDArray[np.float32], slot: int, image: NDArray[np.float32], pad_value: float
+def collate_each(
+    sources: Sources,
+    images: NDArray[np.float32],
+    pad_value: float,
+    augment: Callable[[SampleRng, NDArray[np.float32]], Any],
+    pool: BufferPool,
+    streamed: bool,
+    seed: int,
+    epoch: int,
+    step: int,
+    first_slot: int,
 ) -> None: ...

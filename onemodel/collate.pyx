@@ -1,16 +1,20 @@
 """Make a padded batch: gather, convert, augment and pad in one pass without the GIL.
 
 Source: docs/specification.md, section "Collation". `collate` is the whole pass for native
-augmentations. `load_image` and `store_image` are the plain route's two halves, between which a
-Python callable edits a contiguous copy; both routes give the same bytes.
+augmentations. `collate_each` is the plain route, in which a Python callable edits a contiguous
+copy of each image; both give the same bytes.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from onemodel.arrays cimport CONTIGUOUS, WRITABLE, Array, array_of
-from onemodel.rng cimport AUGMENTATION_STREAM, derive_prefix, derive_suffix
+import numpy as np
+
+from onemodel.arrays cimport WRITABLE, Array, array_of
+from onemodel.describe import describe
+from onemodel.pool cimport Block, BufferPool, memory
+from onemodel.rng cimport AUGMENTATION_STREAM, SampleRng, derive_prefix, derive_suffix
 from onemodel.sample cimport ImageSource
 from onemodel.sources cimport Slot, Sources
 from onemodel.stages cimport (
@@ -18,7 +22,9 @@ from onemodel.stages cimport (
 )
 from onemodel.vector cimport Rows, stream_fence, table
 
-__all__ = ["collate", "load_image", "store_image", "write_integers"]
+__all__ = ["collate", "collate_each", "write_integers"]
+
+FLOAT32 = np.dtype(np.float32)
 
 cdef const float *whole_row(
     Sources sources, const ImageSource *image, int64_t channel, int64_t row
@@ -246,48 +252,83 @@ def write_integers(Sources sources not None, integers):
                 place += one.target_length
 
 
-def load_image(Sources sources not None, int64_t slot, image):
-    """Copy the slot's image, converted to floats, into ``image`` [C, H, W]."""
-    if not 0 <= slot < sources.count:
-        raise IndexError(f"slot must be in [0, {sources.count}), got {slot}")
+def collate_each(
+    Sources sources not None, images, float pad_value, augment, BufferPool pool not None,
+    bint streamed, uint64_t seed, uint64_t epoch, uint64_t step, uint64_t first_slot,
+):
+    """Fill ``images`` as ``collate`` does, by the plain route: copy, edit, copy to the batch.
+
+    Args:
+        augment: ``augment(rng, image)`` edits a contiguous float32 [C, H, W] in place.
+
+    Raises:
+        TypeError, ValueError: if augment returns another array or changes the shape.
+        whatever augment raises, with a note of the slot and the dataset index.
+    """
+    cdef int64_t slot, size
     cdef Array filled
-    array_of(image, b"f", 3, WRITABLE, &filled)
-    if (
-        filled.shape[0] != sources.channels or filled.shape[1] != sources.height
-        or filled.shape[2] != sources.slots[slot].image.width
-    ):
-        raise ValueError(f"image must have the shape of slot {slot}")
-    with nogil:
-        load_rows(sources, &sources.slots[slot].image, <float *>filled.data)
-
-
-def store_image(images, int64_t slot, image, float pad_value):
-    """Copy ``image`` [C, H, W] to the left of ``images[slot]`` and pad its rows."""
-    cdef int64_t rows, width, padded_width, _row, k
-    cdef Array filled, given
-    cdef const float *source
-    cdef float *target
     array_of(images, b"f", 4, WRITABLE, &filled)
-    array_of(image, b"f", 3, CONTIGUOUS, &given)
-    if not 0 <= slot < filled.shape[0]:
-        raise IndexError(f"slot must be in [0, {filled.shape[0]}), got {slot}")
-    if (
-        given.shape[0] != filled.shape[1] or given.shape[1] != filled.shape[2]
-        or given.shape[2] > filled.shape[3]
-    ):
-        raise ValueError(f"image must fit in images[{slot}]")
-    rows, width, padded_width = given.shape[0] * given.shape[1], given.shape[2], filled.shape[3]
-    if rows * width == 0:
+    check_images(sources, &filled)
+    cdef float *target = <float *>filled.data
+    cdef int64_t padded_width = filled.shape[3]
+    cdef int64_t image_floats = filled.shape[1] * filled.shape[2] * padded_width
+    cdef uint64_t prefix = derive_prefix(seed, epoch, step)
+    cdef uint64_t state
+    cdef Block block
+    cdef Rows rows
+    cdef float *place
+    streamed = streamed and padded_width % 4 == 0 and <uintptr_t>target % 16 == 0
+    for slot in range(sources.count):
+        shape = (sources.channels, sources.height, sources.slots[slot].image.width)
+        size = shape[0] * shape[1] * shape[2]
+        block = pool.take(size * <int64_t>sizeof(float))
+        place = <float *>memory(block)
+        scratch = np.ndarray(shape, FLOAT32, block)
+        load_rows(sources, &sources.slots[slot].image, place)
+        state = derive_suffix(prefix, first_slot + <uint64_t>slot, AUGMENTATION_STREAM)
+        try:
+            result = augment(SampleRng.start(state), scratch)
+        except BaseException as error:
+            error.add_note(
+                f"slot {first_slot + slot}, dataset index {sources.slots[slot].index}"
+            )
+            raise
+        where = f"at slot {first_slot + slot} (dataset index {sources.slots[slot].index})"
+        if result is not None and result is not scratch:
+            raise TypeError(
+                f"augment must edit its image in place and return None, got "
+                f"{type(result).__name__} from {describe(augment)} {where}"
+            )
+        if scratch.shape != shape:
+            raise ValueError(
+                f"augment must keep the image's shape {list(shape)}, got "
+                f"{list(scratch.shape)} from {describe(augment)} {where}"
+            )
+        rows.source, rows.stride, rows.bytes = place, shape[2] * sizeof(float), False
+        rows.scale, rows.shift = 0, 0
+        rows.width, rows.count = shape[2], shape[0] * shape[1]
+        rows.target = target + slot * image_floats
+        rows.padded, rows.pad, rows.streamed = padded_width, pad_value, streamed
+        rows.ahead, rows.ahead_stride, rows.ahead_size = NULL, 0, 0
+        put_any_rows(&rows)
+    stream_fence()
+
+
+cdef void put_any_rows(const Rows *rows) noexcept nogil:
+    """put_rows, also for padded widths that are no multiple of four."""
+    cdef int64_t _row, k
+    cdef float *target = rows.target
+    cdef const float *source = <const float *>rows.source
+    cdef float pad = rows.pad
+    if rows.padded % 4 == 0:
+        table.put_rows(rows)
         return
-    source = <const float *>given.data
-    target = <float *>filled.data + slot * rows * padded_width
-    with nogil:
-        for _row in range(rows):
-            memcpy(target, source, width * sizeof(float))
-            for k in range(width, padded_width):
-                target[k] = pad_value
-            source += width
-            target += padded_width
+    for _row in range(rows.count):
+        memcpy(target, source, rows.width * sizeof(float))
+        for k in range(rows.width, rows.padded):
+            target[k] = pad
+        target += rows.padded
+        source += rows.width
 
 
 cdef int check_images(Sources sources, const Array *images) except -1:

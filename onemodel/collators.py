@@ -17,15 +17,13 @@ from onemodel.checks import integer
 from onemodel.describe import describe
 from onemodel.keys import BatchKey
 from onemodel.pool import BufferPool
-from onemodel.rng import SampleRng, slot_rng
+from onemodel.rng import SampleRng
 from onemodel.sample import Sample
 from onemodel.sources import Columns, Sources, from_columns, from_samples
 from onemodel.stages import NativeAugmentation, Program
 from onemodel.transforms import Compose
 
 __all__ = ["ImageBatch", "ImageBatchCollator"]
-
-AUGMENTATION_STREAM = 1
 
 
 class ImageBatch:
@@ -173,7 +171,8 @@ class ImageBatchCollator:
         Raises:
             TypeError, ValueError: naming slot and dataset index of a sample that does not fit.
         """
-        return self._collate(from_samples(samples, key.indices, key.first_slot), key)
+        indices = np.ascontiguousarray(key.indices, np.int64)
+        return self._collate(from_samples(samples, indices, key.first_slot), key)
 
     def from_columns(self, columns: Columns, key: BatchKey) -> ImageBatch:
         """Return the batch of a columnar dataset, without a Python object for each sample."""
@@ -188,13 +187,11 @@ class ImageBatchCollator:
         integers = self.pool.rent(4 * count + sources.symbols, np.int32)
         collate.write_integers(sources, integers)
         images = self.pool.rent((count, sources.channels, sources.height, padded), np.float32)
+        where = (self.pool.rotates, key.seed, key.epoch, key.step, key.first_slot)
         if self._program is not None:
-            collate.collate(
-                sources, images, self.pad_value, self._program, self.pool.rotates,
-                key.seed, key.epoch, key.step, key.first_slot,
-            )  # fmt: skip
-        else:
-            self._augment_each(sources, images, key)
+            collate.collate(sources, images, self.pad_value, self._program, *where)
+        elif self.augment is not None and count:
+            collate.collate_each(sources, images, self.pad_value, self.augment, self.pool, *where)
         return ImageBatch(
             images,
             integers[:count],
@@ -206,35 +203,6 @@ class ImageBatchCollator:
             key.step,
             sources.columns,
         )
-
-    def _augment_each(self, sources: Sources, images: NDArray[np.float32], key: BatchKey) -> None:
-        """Take the plain route: copy to scratch, edit, copy to the batch."""
-        assert self.augment is not None
-        name = describe(self.augment)
-        for slot in range(sources.count):
-            shape = (sources.channels, sources.height, sources.width(slot))
-            scratch = self.pool.rent(shape, np.float32)
-            collate.load_image(sources, slot, scratch)
-            place = key.first_slot + slot
-            rng = slot_rng(key.seed, key.epoch, key.step, place, AUGMENTATION_STREAM)
-            try:
-                result = self.augment(rng, scratch)
-            except BaseException as error:
-                error.add_note(f"slot {place}, dataset index {key.indices[slot]}")
-                raise
-            if result is not None and result is not scratch:
-                raise TypeError(
-                    f"augment must edit its image in place and return None, got "
-                    f"{type(result).__name__} from {name} at slot {place} "
-                    f"(dataset index {key.indices[slot]})"
-                )
-            if scratch.shape != shape:
-                raise ValueError(
-                    f"augment must keep the image's shape {list(shape)}, "
-                    f"got {list(scratch.shape)} from {name} at slot {place} "
-                    f"(dataset index {key.indices[slot]})"
-                )
-            collate.store_image(images, slot, scratch, self.pad_value)
 
     def __repr__(self) -> str:
         return (

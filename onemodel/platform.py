@@ -17,5 +17,5 @@ def can_start_threads() -> bool:
     True
     """
     if sys.platform == "emscripten":
-        return bool(getattr(sys._emscripten_info, "pthreads", False))
+        return bool(getattr(getattr(sys, "_emscripten_info", None), "pthreads", False))
     return sys.platform != "wasi"

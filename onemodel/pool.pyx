@@ -24,8 +24,6 @@ cdef extern from "Python.h":
     const Py_ssize_t PY_SSIZE_T_MAX
 
 cdef enum:
-    ALIGNMENT = 64              # a cache line, and the widest vectors
-    SIZE_CLASSES = 256          # four to each power of two
     NEAR_CLASSES = 5
     CACHED_BYTES = 16 << 20     # measured: benchmarks/README.md
 
@@ -37,14 +35,6 @@ class PoolStats(NamedTuple):
     returned: int
     allocated: int
     bytes: int
-
-
-# Stands before the aligned memory of every block, used or free.
-cdef struct Header:
-    void *raw                   # what the allocator gave
-    Header *next                # in the free list
-    int size_class
-    int64_t size                # of the memory behind the header
 
 
 cdef inline int size_class_of(int64_t wanted, int64_t *size) noexcept nogil:
@@ -66,12 +56,8 @@ cdef inline int size_class_of(int64_t wanted, int64_t *size) noexcept nogil:
 cdef class Block:
     """One rented buffer; the array's base. Its end is the return of the memory."""
 
-    cdef Header *header
-    cdef int64_t size
-    cdef BufferPool pool
-
     def __getbuffer__(self, Py_buffer *view, int flags):
-        PyBuffer_FillInfo(view, self, <char *>self.header + ALIGNMENT, self.size, 0, flags)
+        PyBuffer_FillInfo(view, self, memory(self), self.size, 0, flags)
 
     def __dealloc__(self):
         if self.header != NULL:
@@ -92,15 +78,6 @@ cdef class BufferPool:
     >>> pool.stats.returned
     1
     """
-
-    # The free lists are touched by C code alone between two Python operations, so the GIL
-    # guards them: no lock that a fork or a finaliser could find taken.
-    cdef Header *free_blocks[SIZE_CLASSES]
-    cdef int64_t rented
-    cdef int64_t returned
-    cdef int64_t allocated
-    cdef int64_t bytes
-    cdef int64_t bytes_out      # rented now
 
     def __cinit__(self):
         memset(self.free_blocks, 0, sizeof(self.free_blocks))

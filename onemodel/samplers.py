@@ -71,8 +71,8 @@ class SequentialSampler:
     Raises:
         ValueError: also where drop_last leaves an epoch without a step.
 
-    >>> SequentialSampler(5, 2, drop_last=False).batch_indices(seed=0, epoch=0, step=2)
-    array([4])
+    >>> SequentialSampler(5, 2, drop_last=False).batch_indices(seed=0, epoch=0, step=2).tolist()
+    [4]
     """
 
     def __init__(self, n: int, batch_size: int, *, drop_last: bool = True) -> None:
@@ -103,8 +103,8 @@ class ShuffledSampler(SequentialSampler):
     Arguments and errors as ``SequentialSampler``. There is no table: the first batch of an epoch
     and one in its middle cost the same for any n.
 
-    >>> ShuffledSampler(10, 4).batch_indices(seed=42, epoch=0, step=0)
-    array([9, 2, 8, 4])
+    >>> ShuffledSampler(10, 4).batch_indices(seed=42, epoch=0, step=0).tolist()
+    [9, 2, 8, 4]
     """
 
     def batch_indices(self, seed: int, epoch: int, step: int) -> NDArray[np.int64]:
@@ -130,8 +130,8 @@ class MixingSampler:
     Raises:
         ValueError: also where no source with items has a share.
 
-    >>> MixingSampler([100, 10], [0.5, 0.5], 4).batch_indices(seed=1, epoch=0, step=0)
-    array([51, 58, 45, 54])
+    >>> MixingSampler([100, 10], [0.5, 0.5], 4).batch_indices(seed=1, epoch=0, step=0).tolist()
+    [51, 58, 45, 54]
     """
 
     def __init__(

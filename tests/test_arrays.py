@@ -87,7 +87,7 @@ def test_gather_refuses():
 # The dataset
 
 X = np.arange(24, dtype=np.float32).reshape(6, 4)
-Y = np.arange(6)
+Y = np.arange(6, dtype=np.int64)
 
 
 def test_each_structure_comes_back():

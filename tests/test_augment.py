@@ -153,7 +153,7 @@ def assert_one_pass_is_plain(settings, seed, widths, height):
         samples, indices, seed, 2, 5, 6, augment=augment_all, **options
     )
     collator = onemodel.ImageBatchCollator(augment=Compose(map(native, settings)), **options)
-    key = onemodel.BatchKey(seed, 2, 5, 6, np.array(indices))
+    key = onemodel.BatchKey(seed, 2, 5, 6, np.array(indices, np.int64))
     with each_variant() as variants:
         for _ in variants:
             batch = collator([onemodel.Sample(picture) for picture in pictures], key)

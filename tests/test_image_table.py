@@ -397,11 +397,11 @@ def truncate(name, by):
         (truncate("pixels.npy", 172), r"pixels\.npy: expected 172 bytes, found 0 bytes"),
         (write("pixels.npy", b"x" * 172), r"pixels\.npy: expected an \.npy file of format 1\.0"),
         (
-            replace("offsets.npy", np.array([0, 12, 16, 45])),
+            replace("offsets.npy", np.array([0, 12, 16, 45], np.int64)),
             r"table: expected columns that fit together: offsets\[3\] must",
         ),
         (
-            replace("target_offsets.npy", np.array([0, 2, 1, 3])),
+            replace("target_offsets.npy", np.array([0, 2, 1, 3], np.int64)),
             r"table: expected columns that fit together: target_offsets must",
         ),
         (

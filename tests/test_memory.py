@@ -132,6 +132,7 @@ def test_everything_comes_back(needs_threads):
                 batch.release()
             stream = loader.steps(0)
             next(stream)
+            stream.close()  # waits for the workers, which dropping the stream does not
             del stream, batch
     gc.collect()
     assert pool.stats.rented > 0

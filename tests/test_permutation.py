@@ -105,7 +105,7 @@ def test_take_leaves_its_positions_alone():
 
 
 def test_take_in_place():
-    array = np.arange(50)
+    array = np.arange(50, dtype=np.int64)
     permutation = KeyedPermutation(50, 3)
     expected = permutation.take(array.copy())
     permutation.take(array, out=array)
@@ -114,7 +114,7 @@ def test_take_in_place():
 
 def test_take_into_memory_that_overlaps():
     """Positions are read before the answer runs over them."""
-    array = np.arange(51)
+    array = np.arange(51, dtype=np.int64)
     permutation = KeyedPermutation(50, 3)
     expected = permutation.take(array[:-1].copy())
     permutation.take(array[:-1], out=array[1:])

@@ -30,7 +30,7 @@ def variant(request):
 def test_collation(variant, parts, padded):
     """Odd and even padded widths, rows wider than the buffer, and every way an array can lie."""
     samples = [Sample(RNG.random((2, 5, width), dtype=np.float32)) for width in (1, 7, 16, 60, 61)]
-    sources = from_samples(samples, np.arange(5), 0)
+    sources = from_samples(samples, np.arange(5, dtype=np.int64), 0)
     made = []
     for streamed in (False, True):
         for shift in range(3):  # the output starts at any float
@@ -51,7 +51,7 @@ def test_rows(variant, parts, width):
     made = []
     for streamed in (False, True):
         result = np.empty((7, *program.shape), program.dtype)
-        program.run(BatchRng(1, 2, 3), rows, np.arange(8, 1, -1), result, streamed)
+        program.run(BatchRng(1, 2, 3), rows, np.arange(8, 1, -1, dtype=np.int64), result, streamed)
         made.append(result.tobytes())
     assert made[0] == made[1]
 

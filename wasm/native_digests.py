@@ -5,6 +5,7 @@
 Runs in the Python that has the native onemodel installed.
 """
 
+import asyncio
 import sys
 from pathlib import Path
 
@@ -12,4 +13,4 @@ sys.path.insert(0, str(Path(__file__).parent / "browser"))
 
 import cases
 
-print(cases.report_as_json())
+print(asyncio.run(cases.report_as_json()))

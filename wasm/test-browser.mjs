@@ -97,8 +97,14 @@ function compare(native, found) {
     for (const { case: name, step, same: isSame } of report.verify) {
       if (!isSame) differences.push(`onemodel verify ${where}: ${name}, step ${step} differs`);
     }
+    const { batches, beats, right } = report.heartbeat;
+    if (!right || beats < batches) {
+      differences.push(`async for ${where}: ${batches} batches, ${beats} turns of the event loop`);
+    }
     if (report.verify.length === 0) differences.push(`onemodel verify ${where} checked nothing`);
   }
+  // A page has no threads: workers are asked for, and quietly not had.
+  if (found.workers !== 0) differences.push(`the page's loader has ${found.workers} workers`);
   return { same, differences };
 }
 

@@ -5,8 +5,10 @@ the public interface alone, and no function whose last bit may differ between tw
 libraries (sin, exp, pow): only arithmetic, which IEEE 754 fixes.
 """
 
+import asyncio
 import json
 import sys
+import warnings
 
 import numpy as np
 
@@ -179,12 +181,33 @@ def digests():
     return found
 
 
-def report():
-    """Return the digests, what `onemodel verify` found, and which Python this is."""
+async def heartbeat():
+    """Run an epoch by `async for` and count how often the event loop came round meanwhile."""
+    beats = 0
+
+    async def beat():
+        nonlocal beats
+        while True:
+            beats += 1
+            await asyncio.sleep(0)
+
+    loader = om.DataLoader(array_dataset(64), batch_size=4, shuffle=True, seed=SEED)
+    task = asyncio.ensure_future(beat())
+    found = [om.digest(batch) async for batch in loader.aiter()]
+    task.cancel()
+    right = found == [loader.digest(step) for step in range(len(loader))]
+    return {"batches": len(found), "beats": beats, "right": right}
+
+
+async def report():
+    """Return everything that the two sides compare, and which Python this is."""
     from onemodel import verify
 
+    warnings.simplefilter("error")
     return {
         "digests": digests(),
+        "heartbeat": await heartbeat(),
+        "workers": om.DataLoader(array_dataset(9), batch_size=3, workers=4).workers,
         "verify": [
             {"case": result.configuration, "step": result.step, "same": result.same}
             for result in verify.verify()
@@ -194,5 +217,5 @@ def report():
     }
 
 
-def report_as_json():
-    return json.dumps(report())
+async def report_as_json():
+    return json.dumps(await report())

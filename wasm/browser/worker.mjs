@@ -18,7 +18,9 @@ async function run() {
   }
   pyodide.FS.writeFile("/home/pyodide/cases.py", await bytes("/cases.py"));
   const loaded = performance.now();
-  const result = JSON.parse(await pyodide.runPythonAsync("import cases; cases.report_as_json()"));
+  const result = JSON.parse(
+    await pyodide.runPythonAsync("import cases; await cases.report_as_json()"),
+  );
   return { ...result, loadSeconds: (loaded - started) / 1000 };
 }
 
