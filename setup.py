@@ -16,7 +16,7 @@ FLAGS = ["/O2", "/fp:precise"] if sys.platform == "win32" else ["-O3", "-ffp-con
 # compiled for speed, and Cython leaves out what spares time in Python code and not in loops.
 # pyodide-build puts CFLAGS after a module's own flags; behind -Xclang the module's level counts.
 EMSCRIPTEN = "emscripten" in sysconfig.get_platform()
-HOT = {"collate", "permutation", "rng", "vector"}
+LEVELS = {"collate": "-O3", "permutation": "-Os", "vector": "-O3"}
 SMALL = [
     "-DCYTHON_CLINE_IN_TRACEBACK=0",
     "-DCYTHON_USE_TYPE_SLOTS=0",
@@ -34,7 +34,7 @@ def kernel(path):
     name, sources = f"onemodel.{path.stem}", [path.as_posix()]
     if not EMSCRIPTEN:
         return Extension(name, sources, extra_compile_args=FLAGS)
-    level = [] if path.stem in HOT else ["-Xclang", "-Oz"]
+    level = ["-Xclang", LEVELS.get(path.stem, "-Oz")]
     return Extension(name, sources, extra_compile_args=[*FLAGS, *level, *SMALL])
 
 
