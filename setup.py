@@ -53,4 +53,7 @@ directives = {
     "auto_pickle": False,  # what can be pickled has its own __reduce__
 }
 
-setup(ext_modules=cythonize(kernels, compiler_directives=directives))
+setup(
+    ext_modules=cythonize(kernels, compiler_directives=directives),
+    options={} if EMSCRIPTEN else {"build_ext": {"parallel": True}},
+)

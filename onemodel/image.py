@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,16 @@ def scale_and_shift(
     >>> scale_and_shift(0.5, 0.5, 1)
     (array([0.00784314], dtype=float32), array([1.], dtype=float32))
     """
+    try:
+        return _remembered(mean, std, channels)
+    except TypeError:  # a list can't be remembered; what is wrong is refused again
+        return _computed(mean, std, channels)
+
+
+def _computed(
+    mean: Numbers, std: Numbers, channels: int
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Work scale and shift out and check them."""
     means = numbers("mean", mean, channels)
     stds = numbers("std", std, channels)
     if not all(value > 0 for value in stds):
@@ -42,7 +53,12 @@ def scale_and_shift(
         shift = means / stds
     if not (np.isfinite(scale).all() and np.isfinite(shift).all() and (scale > 0).all()):
         raise ValueError(f"mean and std must give a finite scale and shift, got {mean!r}, {std!r}")
+    scale.flags.writeable = shift.flags.writeable = False
     return scale, shift
+
+
+# Images mostly come with the same two numbers again and again.
+_remembered = lru_cache(maxsize=64)(_computed)
 
 
 def gray8_to_planar(
