@@ -25,7 +25,7 @@ cdef extern from "Python.h":
 
 cdef enum:
     NEAR_CLASSES = 5
-    CACHED_BYTES = 16 << 20     # measured: benchmarks/README.md
+    CACHED_BYTES = 7 << 20      # measured: docs/guides/speed.md
 
 
 class PoolStats(NamedTuple):
