@@ -62,6 +62,25 @@ cdef void weigh(
         target[k] = first + second
 
 
+cdef int check_pair(source, result) except -1:
+    """Check arrays that are read and written row by row: whole, alike, and apart."""
+    if (
+        result.shape != source.shape or result.dtype != source.dtype
+        or not (source.flags.c_contiguous and result.flags.c_contiguous)
+        or not result.flags.writeable
+    ):
+        raise ValueError("results must be writable, C-contiguous and like their sources")
+    return 0
+
+
+cdef int check_counts(images, labels, int power, int64_t block) except -1:
+    if power < 1 or block < 1:
+        raise ValueError(f"power and block must be at least 1, got {power} and {block}")
+    if len(images) != len(labels) or labels.dtype != "float32":
+        raise ValueError("labels must be float32, with as many rows as images")
+    return 0
+
+
 def mix_rows(BatchRng rng not None, int power, int64_t block, images, result, labels, blended):
     """Fill ``result`` and ``blended`` with rows of ``images`` and ``labels`` and of partners.
 
@@ -70,6 +89,11 @@ def mix_rows(BatchRng rng not None, int power, int64_t block, images, result, la
         block: consecutive global slots that exchange.
         images, labels, result, blended: C-contiguous float32 of as many rows, all checked.
     """
+    check_pair(images, result)
+    check_pair(labels, blended)
+    check_counts(images, labels, power, block)
+    if images.dtype != "float32":
+        raise ValueError(f"images must be float32, got {images.dtype}")
     cdef int64_t rows = len(images)
     cdef uint64_t *states = rng.row_states(rows)
     cdef const float *source = <const float *>address(images)
@@ -106,6 +130,13 @@ def cut_rows(
         images, result: C-contiguous, planes of ``height`` rows of ``width`` pixels.
         power, block, labels, blended: as for ``mix_rows``.
     """
+    check_pair(images, result)
+    check_pair(labels, blended)
+    check_counts(images, labels, power, block)
+    if height < 1 or width < 1 or pixel_bytes < 1 or images[:1].nbytes % (
+        height * width * pixel_bytes
+    ):
+        raise ValueError(f"images must be planes of {height} x {width} x {pixel_bytes} bytes")
     cdef int64_t rows = len(images)
     cdef uint64_t *states = rng.row_states(rows)
     cdef const char *source = address(images)

@@ -50,6 +50,9 @@ def gather_rows(source, indices, out=None, bint streamed=False):
     """
     cdef RowLayout layout
     source = np.asarray(source)
+    indices = np.asarray(indices)
+    if indices.size and indices.dtype.kind not in "iu":
+        raise TypeError(f"indices must be integers, got {indices.dtype}")
     if source.ndim == 0:
         raise ValueError("source must have rows, got an array of rank 0")
     if source.dtype.hasobject:

@@ -132,8 +132,9 @@ class DataLoader:
         After ``load_state_dict`` the first pass is what remains of the epoch that was left.
         """
         start = self._epoch * self.steps_per_epoch if self._resume is None else self._resume
+        integer("the pass's first step", start, 0, TWO_64)
         self._epoch = start // self.steps_per_epoch + 1
-        return self._start(start, self._epoch * self.steps_per_epoch)
+        return self._start(start, min(self._epoch * self.steps_per_epoch, TWO_64))
 
     def steps(self, start: int | None = None, stop: int | None = None) -> BatchSequence:
         """Return the run itself: the batches of global steps start, start + 1, ..., stop - 1.
@@ -142,9 +143,10 @@ class DataLoader:
             start: None for where a loaded state says, else for 0.
             stop: None to go on for ever.
         """
-        if start is None:
-            start = 0 if self._resume is None else self._resume
-        first = integer("start", start, 0, TWO_64)
+        if start is not None:
+            first = integer("start", start, 0, TWO_64)
+        else:  # a state saved after the very last step says 2**64: nothing is left
+            first = 0 if self._resume is None else self._resume
         end = TWO_64 if stop is None else integer("stop", stop, first, TWO_64 + 1)
         return self._start(first, end)
 

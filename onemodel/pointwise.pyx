@@ -20,6 +20,7 @@ from onemodel.stages cimport (
     draw_span,
     integer_pair_of,
     integer_span_of,
+    made_once,
     number_of,
     pair_of,
     span_of,
@@ -90,6 +91,7 @@ cdef class GainOffset(NativeAugmentation):
 
     @cython.embedsignature.format("c")
     def __init__(self, gain=(0.8, 1.2), offset=(-0.1, 0.1)):
+        made_once(<const void *>self.stage.draw)
         self.gain, self.offset = pair_of("gain", gain), pair_of("offset", offset)
         self.settings.gain = span_of("gain", self.gain)
         self.settings.offset = span_of("offset", self.offset)
@@ -149,6 +151,7 @@ cdef class Noise(NativeAugmentation):
 
     @cython.embedsignature.format("c")
     def __init__(self, sigma=0.05):
+        made_once(<const void *>self.stage.draw)
         self.sigma = number_of("sigma", sigma)
         if self.sigma < 0:
             raise ValueError(f"sigma must be >= 0, got {self.sigma}")
@@ -200,6 +203,7 @@ cdef class Invert(NativeAugmentation):
 
     @cython.embedsignature.format("c")
     def __init__(self, p=0.5):
+        made_once(<const void *>self.stage.draw)
         self.p = chance_of("p", p)
         self.stage.settings = &self.p
         self.stage.drawn_bytes = sizeof(int64_t)
@@ -295,6 +299,7 @@ cdef class Erase(NativeAugmentation):
 
     @cython.embedsignature.format("c")
     def __init__(self, count=1, size=(4, 16), fill=0.0):
+        made_once(<const void *>self.stage.draw)
         self.count = integer("count", count, 0, 1025)
         self.size = integer_pair_of("size", size, 1, 1 << 31)
         self.fill = number_of("fill", fill)

@@ -135,6 +135,8 @@ cdef class RowProgram:
         cdef RowFormat format = format_of(dtype, shape)
         cdef RowFormat before
         cdef NativeTransform merged
+        if self.stages != NULL:
+            raise TypeError("a RowProgram is made once")
         self.parts = tuple(parts)
         owners = []
         self.stages = <RowStage *>malloc((len(self.parts) + 1) * sizeof(RowStage))
@@ -194,6 +196,8 @@ cdef class RowProgram:
         cdef const int64_t *first = NULL
         cdef int64_t source_rows = len(source)
         cdef int64_t k
+        if self.owners is None:
+            raise TypeError("the RowProgram was not initialised")
         check_rows(
             source, np.uint8 if self.formats[0].kind == UINT8_HWC else np.float32,
             shape_of(self.formats[0]), result, self.dtype, self.shape,

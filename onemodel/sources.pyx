@@ -5,8 +5,10 @@ pointers without the GIL.
 """
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
+
+import numpy as np
 
 from onemodel.array_checks import check_columns
 from onemodel.arrays cimport CONTIGUOUS, Array, array_of
@@ -41,7 +43,12 @@ cdef class Columns:
     ):
         cdef Array found
         cdef int64_t size
-        self.count = len(labels)
+        arrays = (pixels, offsets, widths, targets, target_offsets, labels, scale, shift)
+        if self.arrays is not None:
+            raise TypeError("Columns are made once")
+        for each in arrays:         # other buffers may move while somebody looks at them
+            if not isinstance(each, np.ndarray):
+                raise TypeError(f"columns must be NumPy arrays, got {type(each).__name__}")
         self.channels, self.height = channels, height
         self.bytes = pixels.dtype.kind == "u"
         array_of(pixels, c"B" if self.bytes else c"f", 1, CONTIGUOUS, &found)
@@ -60,11 +67,12 @@ cdef class Columns:
         self.scale = <const float *>found.data
         array_of(shift, b"f", 1, CONTIGUOUS, &found)
         self.shift = <const float *>found.data
-        self.arrays = (pixels, offsets, widths, targets, target_offsets, labels, scale, shift)
         check_columns(
-            size, offsets, widths, targets, target_offsets, self.count, self.channels,
+            size, offsets, widths, targets, target_offsets, len(labels), self.channels,
             self.height, scale, shift
         )
+        self.arrays = arrays
+        self.count = len(labels)    # last: of columns that were refused there are none
 
 
 cdef class Sources:
@@ -81,18 +89,14 @@ cdef class Sources:
         self.count = count
         return 0
 
-    def width(self, int64_t slot):
-        """The width of one image of the batch."""
-        return self.slots[slot].image.width
 
-
-def from_samples(samples, indices, int64_t first_slot):
+def from_samples(samples, indices, uint64_t first_slot):
     """Return the Sources of a list of samples.
 
     Raises:
         TypeError, ValueError: naming the slot and dataset index of a sample that does not fit.
     """
-    cdef list listed = samples if type(samples) is list else list(samples)
+    cdef list listed = list(samples)     # our own: the caller may change theirs
     cdef Sources sources = Sources.__new__(Sources)
     cdef Sample sample
     cdef Slot *slot
@@ -183,5 +187,5 @@ cdef int measure(Sources sources, const Slot *slot) except -1:
     return 0
 
 
-cdef str place(int64_t slot, int64_t index):
+cdef str place(uint64_t slot, int64_t index):
     return f"sample at slot {slot} (dataset index {index})"

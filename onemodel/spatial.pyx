@@ -17,6 +17,7 @@ from onemodel.stages cimport (
     draw_integer,
     integer_pair_of,
     integer_span_of,
+    made_once,
     number_of,
 )
 from onemodel.vector cimport table
@@ -58,6 +59,7 @@ cdef class HorizontalFlip(NativeAugmentation):
 
     @cython.embedsignature.format("c")
     def __init__(self, p=0.5):
+        made_once(<const void *>self.stage.draw)
         self.p = chance_of("p", p)
         self.stage.settings = &self.p
         self.stage.drawn_bytes = sizeof(int64_t)
@@ -166,6 +168,7 @@ cdef class Shift(NativeAugmentation):
 
     @cython.embedsignature.format("c")
     def __init__(self, dx=(-2, 2), dy=(0, 0), fill=0.0):
+        made_once(<const void *>self.stage.draw)
         self.dx = integer_pair_of("dx", dx, -(1 << 31), 1 << 31)
         self.dy = integer_pair_of("dy", dy, -(1 << 31), 1 << 31)
         self.fill = number_of("fill", fill)
@@ -257,6 +260,7 @@ cdef class Blur(NativeAugmentation):
 
     @cython.embedsignature.format("c")
     def __init__(self, p=0.5):
+        made_once(<const void *>self.stage.draw)
         self.p = chance_of("p", p)
         self.stage.settings = &self.p
         self.stage.drawn_bytes = sizeof(int64_t)

@@ -75,6 +75,8 @@ cdef class Program:
     cdef bint by_rows           # every stage edits rows
 
 
+cdef int made_once(const void *made) except -1
+
 cdef void draw_stages(
     const Stage *stages, int count, uint64_t *state, const ImageShape *shape, char *drawn
 ) noexcept nogil

@@ -36,6 +36,13 @@ cdef class NativeAugmentation:
         edit_in_place(&self.stage, 1, self.stage.drawn_bytes, rng, &pixels)
 
 
+cdef int made_once(const void *made) except -1:
+    """Refuse a second __init__: a program or a running pass may hold what the first one made."""
+    if made != NULL:
+        raise TypeError("augmentations and programs are made once; make another")
+    return 0
+
+
 cdef class Program:
     """Native augmentations in order, ready to run without the GIL.
 
@@ -60,10 +67,9 @@ cdef class Program:
 
     @cython.embedsignature.format("c")
     def __init__(self, parts):
+        made_once(self.stages)
         self.parts = tuple(parts)
         self.by_rows = True
-        self.count, self.drawn_bytes = 0, 0
-        free(self.stages)
         self.stages = <Stage *>malloc((len(self.parts) + 1) * sizeof(Stage))
         if self.stages == NULL:
             raise MemoryError(f"no memory for {len(self.parts)} stages")
@@ -110,6 +116,11 @@ cdef class Program:
                 or source.shape[2] != target.shape[2]
             ):
                 raise ValueError(f"out must have the image's shape {image.shape}, got {out.shape}")
+            if (
+                <const float *>source.data < <const float *>target.data + target.size
+                and <const float *>target.data < <const float *>source.data + source.size
+            ):
+                raise ValueError("out must share no memory with image")
             if self.by_rows and self.count:
                 edit_rows(self, rng, &source, &target)
                 return

@@ -52,4 +52,4 @@ def check_state(state: Any, expected: dict[str, Any]) -> int:
                 f"state field {name!r} does not match: the state has {state[name]!r}, "
                 f"this loader has {value!r}"
             )
-    return integer("state['next_step']", state["next_step"], 0, TWO_64)
+    return integer("state['next_step']", state["next_step"], 0, TWO_64 + 1)

@@ -434,7 +434,13 @@ def test_a_state_with_a_field_missing_is_refused(field):
 
 @pytest.mark.parametrize(
     ("value", "error"),
-    [(-1, ValueError), (2**64, ValueError), (1.5, TypeError), (True, TypeError), ("3", TypeError)],
+    [
+        (-1, ValueError),
+        (2**64 + 1, ValueError),
+        (1.5, TypeError),
+        (True, TypeError),
+        ("3", TypeError),
+    ],
     ids=repr,
 )
 def test_next_step_is_checked(value, error):

@@ -1,0 +1,125 @@
+"""What a review found at the doors: each was a crash or wrong bytes, and is an error now."""
+
+import array
+
+import numpy as np
+import pytest
+
+import onemodel
+from onemodel import ArrayDataset, BatchKey, DataLoader, ImageBatchCollator, Sample, SampleRng
+from onemodel.augment import Erase, Shift
+from onemodel.batch_rng import BatchRng
+from onemodel.blending import mix_rows
+from onemodel.gather import gather_rows
+from onemodel.rows import RowProgram
+from onemodel.sources import Columns, from_columns
+from onemodel.stages import Program
+from onemodel.transforms import RandomHorizontalFlip
+
+LAST = 2**64 - 1
+
+
+def columns(**others):
+    return {
+        "pixels": np.zeros(6, np.float32),
+        "offsets": np.array([0, 2, 6], np.int64),
+        "widths": np.array([1, 2], np.int64),
+        "targets": np.arange(3, dtype=np.int32),
+        "target_offsets": np.array([0, 1, 3], np.int64),
+        "labels": np.zeros(2, np.int32),
+        "channels": 1,
+        "height": 2,
+        "scale": np.ones(1, np.float32),
+        "shift": np.zeros(1, np.float32),
+    } | others
+
+
+def test_a_list_that_changes_during_collation():
+    samples = [Sample(np.full((1, 8, 64), k + 1, np.float32)) for k in range(4)]
+    kept = []
+
+    def augment(rng, image):
+        samples.clear()
+        kept.append(np.full((1, 8, 64), 99, np.float32))
+
+    batch = ImageBatchCollator(augment=augment)(samples, BatchKey(0, 0, 0, 0, np.arange(4)))
+    assert batch.images[:, 0, 0, 0].tolist() == [1, 2, 3, 4]
+
+
+def test_the_last_step_of_all():
+    loader = DataLoader(ArrayDataset(np.arange(6)), 2)
+    stream = loader.steps(LAST)
+    next(stream)
+    with pytest.raises(StopIteration):
+        next(stream)
+    state = loader.state_dict()
+    other = DataLoader(ArrayDataset(np.arange(6)), 2)
+    other.load_state_dict(state)
+    assert list(other.steps()) == []
+
+
+def test_a_pass_ends_with_the_last_step():
+    loader = DataLoader(ArrayDataset(np.arange(10)), 2)  # 2**64 is no multiple of 5
+    loader.set_epoch(2**64 // 5 - 1)
+    assert len(list(loader)) == 5
+    assert len(list(loader)) == 2**64 % 5
+    with pytest.raises(ValueError, match="first step"):
+        iter(loader)
+
+
+def test_slots_beyond_int64():
+    samples = [Sample(np.ones((1, 1, 1), np.float32))]
+    ImageBatchCollator()(samples, BatchKey(0, 0, 0, 2**63, np.zeros(1, np.int64)))
+    with pytest.raises(TypeError, match=str(2**63)):
+        ImageBatchCollator()([3], BatchKey(0, 0, 0, 2**63, np.zeros(1, np.int64)))
+
+
+def test_columns_are_arrays_and_made_once():
+    with pytest.raises(TypeError, match="NumPy arrays"):
+        Columns(**columns(target_offsets=array.array("q", [0, 1, 3])))
+    made = Columns(**columns())
+    with pytest.raises(TypeError, match="once"):
+        made.__init__(**columns())
+    refused = Columns.__new__(Columns)
+    with pytest.raises(ValueError, match="must"):
+        refused.__init__(**columns(labels=np.zeros(1000, np.int32)))
+    with pytest.raises(IndexError):
+        from_columns(refused, np.array([500], np.int64))
+
+
+def test_programs_and_augmentations_are_made_once():
+    rows = RowProgram([RandomHorizontalFlip()], np.uint8, (4, 4, 3))
+    for made, arguments in (
+        (rows, ([RandomHorizontalFlip()], np.uint8, (4, 4, 3))),
+        (Erase(1), (1000,)),
+        (Shift(), ()),
+        (Program([Erase(1)]), ([],)),
+    ):
+        with pytest.raises(TypeError, match="once"):
+            made.__init__(*arguments)
+    x = np.zeros((1, 1, 1, 3), np.uint8)
+    with pytest.raises(TypeError, match="initialised"):
+        RowProgram.__new__(RowProgram).run(BatchRng(0), x, None, x)
+
+
+def test_blending_checks_its_arrays():
+    images, labels = np.zeros((4, 3), np.float32), np.zeros((4, 2), np.float32)
+    for result, block in ((np.zeros((1, 3), np.float32), 8), (images.copy(), 0)):
+        with pytest.raises(ValueError, match="must"):
+            mix_rows(BatchRng(0), 1, block, images, result, labels, labels.copy())
+    frozen = images.copy()
+    frozen.flags.writeable = False
+    with pytest.raises(ValueError, match="writable"):
+        mix_rows(BatchRng(0), 1, 8, images, frozen, labels, labels.copy())
+
+
+def test_indices_are_integers():
+    for indices in (np.array([0.9, 3.7]), np.array([False, True])):
+        with pytest.raises(TypeError, match="integers"):
+            gather_rows(np.arange(5), indices)
+
+
+def test_out_shares_no_memory():
+    memory = np.zeros((1, 5, 4), np.float32)
+    with pytest.raises(ValueError, match="share no memory"):
+        Program([onemodel.augment.GainOffset()])(SampleRng(0), memory[:, :4], memory[:, 1:])
