@@ -251,6 +251,8 @@ def bytes_to_planar(pixels, scale, shift, out):
     ):
         raise ValueError("scale, shift and out must fit the pixels")
     target = <float *>filled.data
+    if step == 1 and given.strides[0] == width:     # rows one after another are one long row
+        height, width = 1, height * width
     with nogil:
         for channel in range(channels):
             factor = (<const float *>scales.data)[channel]
