@@ -121,6 +121,7 @@ cdef class BatchRng(SampleRng):
 
     def __setstate__(self, state):
         current, prefix, first_slot, states = state
+        states = list(states)       # room is made for its length, whatever another object says
         self.restart(prefix, first_slot)
         self.current = current
         self.row_states(len(states))

@@ -6,7 +6,6 @@ scale = 1 / (255 * std) and shift = mean / std, every operation rounded, none fu
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -47,12 +46,14 @@ def _computed(
     means = numbers("mean", mean, channels)
     stds = numbers("std", std, channels)
     if not all(value > 0 for value in stds):
-        raise ValueError(f"std must be above 0 in float32, got {std!r}")
+        raise ValueError(f"std must be above 0, got {std!r}")
     with np.errstate(over="ignore"):
         scale = np.float32(1) / (np.float32(255) * stds)
         shift = means / stds
     if not (np.isfinite(scale).all() and np.isfinite(shift).all() and (scale > 0).all()):
-        raise ValueError(f"mean and std must give a finite scale and shift, got {mean!r}, {std!r}")
+        raise ValueError(
+            f"mean / std and 1 / (255 * std) must fit in float32, got {mean!r} and {std!r}"
+        )
     scale.flags.writeable = shift.flags.writeable = False
     return scale, shift
 
@@ -142,8 +143,11 @@ def numbers(name: str, value: Numbers, channels: int) -> NDArray[np.float32]:
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a number or {channels} numbers, got {value!r}") from None
     if values.shape not in ((), (1,), (channels,)):
-        raise ValueError(f"{name} must be a number or {channels} numbers, got {value!r}")
-    if not all(math.isfinite(each) for each in values.ravel().tolist()):
-        raise ValueError(f"{name} must be finite, got {value!r}")
+        raise ValueError(
+            f"{name} must be one number or one for each of {channels} channels, got {value!r}"
+        )
     with np.errstate(over="ignore", under="ignore"):
-        return np.ascontiguousarray(np.broadcast_to(values.astype(np.float32), (channels,)))
+        singles = values.astype(np.float32)
+    if not np.isfinite(singles).all():
+        raise ValueError(f"{name} must be finite in float32, got {value!r}")
+    return np.ascontiguousarray(np.broadcast_to(singles, (channels,)))

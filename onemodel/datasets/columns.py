@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from onemodel.image import numbers, scale_and_shift
+
 
 class Conversion(NamedTuple):
     """How uint8 pixels become float32: `p * scale - shift`, each float32 [C]."""
@@ -51,29 +53,8 @@ def conversion(
     Raises:
         ValueError: not one number or one a channel, not finite, or a `std` not above 0.
     """
-    mean32, std32 = _per_channel("mean", mean, channels), _per_channel("std", std, channels)
-    if not (std32 > 0).all():
-        raise ValueError(f"std must be above 0, got {std!r}")
-    with np.errstate(over="ignore"):
-        scale = np.float32(1) / (np.float32(255) * std32)
-        shift = mean32 / std32
-    if not (np.isfinite(scale).all() and (scale > 0).all() and np.isfinite(shift).all()):
-        raise ValueError(
-            f"mean / std and 1 / (255 * std) must fit in float32, got {mean!r} and {std!r}"
-        )
-    return Conversion(mean32, std32, scale, shift)
-
-
-def _per_channel(name: str, values: float | Sequence[float], channels: int) -> NDArray[np.float32]:
-    with np.errstate(over="ignore"):
-        array = np.asarray(values, dtype=np.float64).astype(np.float32)
-    if array.shape not in ((), (1,), (channels,)):
-        raise ValueError(
-            f"{name} must be one number or one for each of {channels} channels, got {values!r}"
-        )
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite in float32, got {values!r}")
-    return np.broadcast_to(array, channels).copy()
+    scale, shift = scale_and_shift(mean, std, channels)
+    return Conversion(numbers("mean", mean, channels), numbers("std", std, channels), scale, shift)
 
 
 def int32_column(name: str, values: ArrayLike) -> NDArray[np.int32]:
