@@ -13,9 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from onemodel.checks import integer
-from onemodel.permutation import KeyedPermutation
-from onemodel.rng import derive
-from onemodel.samplers import check_coordinates, count_steps
+from onemodel.samplers import check_coordinates, count_steps, keyed_order
 
 __all__ = ["BucketedSampler"]
 
@@ -64,7 +62,7 @@ class BucketedSampler:
     def batch_indices(self, seed: int, epoch: int, step: int) -> NDArray[np.int64]:
         """Return the indices of one batch, int64."""
         seed, epoch, step = check_coordinates(self, seed, epoch, step)
-        place = KeyedPermutation(self.steps_per_epoch, derive(seed, epoch, 1, 0, PLACE_STREAM))
+        place = keyed_order(self.steps_per_epoch, seed, epoch, 1, PLACE_STREAM)
         first = place.inverse(step) * self.batch_size
         return self._plan(seed, epoch)[first : first + self.batch_size].copy()
 
@@ -84,8 +82,7 @@ class BucketedSampler:
 
     def _build(self, seed: int, epoch: int) -> NDArray[np.int64]:
         kept = self.steps_per_epoch * self.batch_size if self.drop_last else self.n
-        order = KeyedPermutation(self.n, derive(seed, epoch, 0, 0, POOL_STREAM))
-        indices = order.take(np.arange(kept, dtype=np.int64))
+        indices = keyed_order(self.n, seed, epoch, 0, POOL_STREAM)[:kept]
         # Unique keys: the sorted order does not depend on the sort algorithm.
         keys = (self.lengths[indices].astype(np.uint64) << np.uint64(32)) | indices.astype(
             np.uint64

@@ -12,7 +12,7 @@ from onemodel.describe import describe
 from onemodel.keys import BatchKey
 from onemodel.rng import SampleRng, slot_rng
 from onemodel.sample import Sample
-from onemodel.sources import Columns
+from onemodel.sources import Columns, pick
 
 __all__ = ["SampleBatchBuilder"]
 
@@ -59,6 +59,8 @@ class SampleBatchBuilder:
 
     def _fetch(self, key: BatchKey) -> list[Any]:
         dataset = self._dataset
+        if type(dataset) is list:
+            return pick(dataset, key.indices)
         indices = key.indices.tolist()
         if hasattr(dataset, "__getitems__"):
             samples = list(dataset.__getitems__(indices))

@@ -9,29 +9,27 @@ from onemodel.rng import SampleRng
 from onemodel.sources import Sources
 from onemodel.stages import Program
 
-__all__ = ["collate", "collate_each", "write_integers"]
+__all__ = ["collate", "collate_each"]
 
 def collate(
     sources: Sources,
-    images: NDArray[np.float32],
+    pool: BufferPool,
+    padded_width: int,
     pad_value: float,
     program: Program,
-    streamed: bool,
     seed: int,
     epoch: int,
     step: int,
     first_slot: int,
-) -> None: ...
-def write_integers(sources: Sources, integers: NDArray[np.int32]) -> None: ...
+) -> tuple[NDArray[np.float32], NDArray[np.int32]]: ...
 def collate_each(
     sources: Sources,
-    images: NDArray[np.float32],
+    pool: BufferPool,
+    padded_width: int,
     pad_value: float,
     augment: Callable[[SampleRng, NDArray[np.float32]], Any],
-    pool: BufferPool,
-    streamed: bool,
     seed: int,
     epoch: int,
     step: int,
     first_slot: int,
-) -> None: ...
+) -> tuple[NDArray[np.float32], NDArray[np.int32]]: ...

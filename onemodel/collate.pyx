@@ -5,7 +5,7 @@ augmentations. `collate_each` is the plain route, in which a Python callable edi
 copy of each image; both give the same bytes.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from onemodel.arrays cimport WRITABLE, Array, array_of
 from onemodel.describe import describe
-from onemodel.pool cimport Block, BufferPool, memory
+from onemodel.pool cimport Block, BufferPool, memory, rotates
 from onemodel.rng cimport AUGMENTATION_STREAM, SampleRng, derive_prefix, derive_suffix
 from onemodel.sample cimport ImageSource
 from onemodel.sources cimport Slot, Sources
@@ -22,9 +22,10 @@ from onemodel.stages cimport (
 )
 from onemodel.vector cimport Rows, stream_fence, table
 
-__all__ = ["collate", "collate_each", "write_integers"]
+__all__ = ["collate", "collate_each"]
 
 FLOAT32 = np.dtype(np.float32)
+INT32 = np.dtype(np.int32)
 
 cdef const float *whole_row(
     Sources sources, const ImageSource *image, int64_t channel, int64_t row
@@ -169,52 +170,95 @@ cdef void make_image(
             target += padded_width
 
 
+cdef void put_integers(Sources sources, int32_t *target) noexcept nogil:
+    """Write widths, target lengths, labels and indices, `count` each, then the targets."""
+    cdef int64_t slot, count = sources.count
+    cdef int64_t place = 4 * count
+    cdef const Slot *one
+    for slot in range(count):
+        one = &sources.slots[slot]
+        target[slot] = <int32_t>one.image.width
+        target[count + slot] = <int32_t>one.target_length
+        target[2 * count + slot] = one.label
+        target[3 * count + slot] = one.index
+        if one.target_length > 0:
+            memcpy(target + place, one.target, one.target_length * sizeof(int32_t))
+            place += one.target_length
+
+
+cdef class Output:
+    """The arrays of a batch, rented and not yet written, and where their memory lies."""
+    cdef object images              # float32 [count, C, H, padded width]
+    cdef object integers            # int32: see put_integers
+    cdef float *pixels
+    cdef int32_t *numbers
+    cdef int64_t image_floats
+    cdef bint streamed
+
+    @staticmethod
+    cdef Output of(Sources sources, BufferPool pool, int64_t padded_width):
+        cdef Output output = Output.__new__(Output)
+        cdef Array found
+        if padded_width < sources.widest:
+            raise ValueError(
+                f"padded_width must be at least {sources.widest}, got {padded_width}"
+            )
+        output.integers = pool.lend((4 * sources.count + sources.symbols,), INT32)
+        array_of(output.integers, b"i", 1, WRITABLE, &found)
+        output.numbers = <int32_t *>found.data
+        shape = (sources.count, sources.channels, sources.height, padded_width)
+        output.images = pool.lend(shape, FLOAT32)
+        array_of(output.images, b"f", 4, WRITABLE, &found)
+        output.pixels = <float *>found.data
+        output.image_floats = sources.channels * sources.height * padded_width
+        output.streamed = rotates(pool)
+        return output
+
+
 def collate(
-    Sources sources not None, images, float pad_value, Program program not None, bint streamed,
-    uint64_t seed, uint64_t epoch, uint64_t step, uint64_t first_slot,
+    Sources sources not None, BufferPool pool not None, int64_t padded_width, float pad_value,
+    Program program not None, uint64_t seed, uint64_t epoch, uint64_t step, uint64_t first_slot,
 ):
-    """Fill ``images`` with every slot of ``sources``: gathered, converted, augmented, padded.
+    """Make every slot of ``sources``: gathered, converted, augmented, padded.
 
     Args:
-        images: float32 [count, C, H, padded width], all of it written.
+        padded_width: columns of the batch's images, at least the widest source's.
         program: native augmentations; slot j's draw from
             ``derive(seed, epoch, step, first_slot + j, 1)``.
-        streamed: write with stores that go around the caches.
+
+    Returns:
+        (images, integers) in memory of the pool: float32 [count, C, H, padded_width], and int32
+        with widths, target lengths, labels, indices [count each], then all targets.
 
     Raises:
-        ValueError: if ``images`` has another shape.
+        ValueError: if padded_width is too small, or the batch too large for this platform.
     """
+    cdef Output output = Output.of(sources, pool, padded_width)
     cdef Work work
-    cdef int64_t slot, widest, image_floats
+    cdef int64_t slot
+    cdef int64_t widest = sources.channels * sources.height * sources.widest
     cdef uint64_t prefix
-    cdef Array filled
-    array_of(images, b"f", 4, WRITABLE, &filled)
-    check_images(sources, &filled)
-    cdef float *target = <float *>filled.data
     work.stages, work.count, work.by_rows = program.stages, program.count, program.by_rows
     work.pad = pad_value
-    work.padded_width = filled.shape[3]
-    image_floats = filled.shape[1] * filled.shape[2] * filled.shape[3]
-    if filled.size == 0:
-        return
-    work.streamed = streamed and <uintptr_t>target % 16 == 0
-    widest = sources.channels * sources.height * sources.widest
+    work.padded_width = padded_width
+    work.streamed = output.streamed
     work.drawn = <char *>malloc(program.drawn_bytes + 8)
     work.image = <float *>malloc(0 if program.by_rows else widest * sizeof(float))
     work.scratch = <float *>malloc(0 if program.by_rows else widest * sizeof(float))
-    work.buffer = <float *>malloc(work.padded_width * sizeof(float))
+    work.buffer = <float *>malloc(padded_width * sizeof(float) + 8)
     try:
         if work.drawn == NULL or work.buffer == NULL or (
-            not work.by_rows and (work.image == NULL or work.scratch == NULL)
+            not work.by_rows and sources.count and (work.image == NULL or work.scratch == NULL)
         ):
             raise MemoryError(f"no memory for images of {widest} pixels")
         with nogil:
+            put_integers(sources, output.numbers)
             prefix = derive_prefix(seed, epoch, step)
             for slot in range(sources.count):
                 make_image(
                     sources, &work, &sources.slots[slot],
                     derive_suffix(prefix, first_slot + <uint64_t>slot, AUGMENTATION_STREAM),
-                    target + slot * image_floats,
+                    output.pixels + slot * output.image_floats,
                 )
             stream_fence()
     finally:
@@ -222,41 +266,14 @@ def collate(
         free(work.image)
         free(work.scratch)
         free(work.buffer)
-
-
-def write_integers(Sources sources not None, integers):
-    """Fill ``integers`` with widths, target lengths, labels, indices [count each], then targets.
-
-    Raises:
-        ValueError: if ``integers`` has not ``4 * count + symbols`` elements.
-    """
-    cdef int64_t slot, count = sources.count
-    cdef int64_t place = 4 * count
-    cdef const Slot *one
-    cdef Array filled
-    array_of(integers, b"i", 1, WRITABLE, &filled)
-    cdef int32_t *target = <int32_t *>filled.data
-    if filled.size != place + sources.symbols:
-        raise ValueError(
-            f"integers must have {place + sources.symbols} elements, got {filled.size}"
-        )
-    with nogil:
-        for slot in range(count):
-            one = &sources.slots[slot]
-            target[slot] = <int32_t>one.image.width
-            target[count + slot] = <int32_t>one.target_length
-            target[2 * count + slot] = one.label
-            target[3 * count + slot] = one.index
-            if one.target_length > 0:
-                memcpy(target + place, one.target, one.target_length * sizeof(int32_t))
-                place += one.target_length
+    return output.images, output.integers
 
 
 def collate_each(
-    Sources sources not None, images, float pad_value, augment, BufferPool pool not None,
-    bint streamed, uint64_t seed, uint64_t epoch, uint64_t step, uint64_t first_slot,
+    Sources sources not None, BufferPool pool not None, int64_t padded_width, float pad_value,
+    augment, uint64_t seed, uint64_t epoch, uint64_t step, uint64_t first_slot,
 ):
-    """Fill ``images`` as ``collate`` does, by the plain route: copy, edit, copy to the batch.
+    """Make what ``collate`` makes, by the plain route: copy, edit, copy to the batch.
 
     Args:
         augment: ``augment(rng, image)`` edits a contiguous float32 [C, H, W] in place.
@@ -265,19 +282,14 @@ def collate_each(
         TypeError, ValueError: if augment returns another array or changes the shape.
         whatever augment raises, with a note of the slot and the dataset index.
     """
+    cdef Output output = Output.of(sources, pool, padded_width)
     cdef int64_t slot, size
-    cdef Array filled
-    array_of(images, b"f", 4, WRITABLE, &filled)
-    check_images(sources, &filled)
-    cdef float *target = <float *>filled.data
-    cdef int64_t padded_width = filled.shape[3]
-    cdef int64_t image_floats = filled.shape[1] * filled.shape[2] * padded_width
     cdef uint64_t prefix = derive_prefix(seed, epoch, step)
     cdef uint64_t state
     cdef Block block
     cdef Rows rows
     cdef float *place
-    streamed = streamed and padded_width % 4 == 0 and <uintptr_t>target % 16 == 0
+    put_integers(sources, output.numbers)
     for slot in range(sources.count):
         shape = (sources.channels, sources.height, sources.slots[slot].image.width)
         size = shape[0] * shape[1] * shape[2]
@@ -307,11 +319,12 @@ def collate_each(
         rows.source, rows.stride, rows.bytes = place, shape[2] * sizeof(float), False
         rows.scale, rows.shift = 0, 0
         rows.width, rows.count = shape[2], shape[0] * shape[1]
-        rows.target = target + slot * image_floats
-        rows.padded, rows.pad, rows.streamed = padded_width, pad_value, streamed
+        rows.target = output.pixels + slot * output.image_floats
+        rows.padded, rows.pad, rows.streamed = padded_width, pad_value, output.streamed
         rows.ahead, rows.ahead_stride, rows.ahead_size = NULL, 0, 0
         put_any_rows(&rows)
     stream_fence()
+    return output.images, output.integers
 
 
 cdef void put_any_rows(const Rows *rows) noexcept nogil:
@@ -329,15 +342,3 @@ cdef void put_any_rows(const Rows *rows) noexcept nogil:
             target[k] = pad
         target += rows.padded
         source += rows.width
-
-
-cdef int check_images(Sources sources, const Array *images) except -1:
-    if (
-        images.shape[0] != sources.count or images.shape[1] != sources.channels
-        or images.shape[2] != sources.height or images.shape[3] < sources.widest
-    ):
-        raise ValueError(
-            f"images must be [{sources.count}, {sources.channels}, {sources.height}, "
-            f"at least {sources.widest}]"
-        )
-    return 0

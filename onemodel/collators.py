@@ -184,14 +184,15 @@ class ImageBatchCollator:
         padded = -(-sources.widest // multiple) * multiple
         if padded >= 2**31:
             raise ValueError(f"the padded width must be below 2**31, got {padded}")
-        integers = self.pool.rent(4 * count + sources.symbols, np.int32)
-        collate.write_integers(sources, integers)
-        images = self.pool.rent((count, sources.channels, sources.height, padded), np.float32)
-        where = (self.pool.rotates, key.seed, key.epoch, key.step, key.first_slot)
+        where = (key.seed, key.epoch, key.step, key.first_slot)
         if self._program is not None:
-            collate.collate(sources, images, self.pad_value, self._program, *where)
-        elif self.augment is not None and count:
-            collate.collate_each(sources, images, self.pad_value, self.augment, self.pool, *where)
+            images, integers = collate.collate(
+                sources, self.pool, padded, self.pad_value, self._program, *where
+            )
+        else:
+            images, integers = collate.collate_each(
+                sources, self.pool, padded, self.pad_value, self.augment, *where
+            )
         return ImageBatch(
             images,
             integers[:count],

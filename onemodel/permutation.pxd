@@ -9,4 +9,5 @@ cdef class KeyedPermutation:
     cdef Feistel plan
     cdef readonly object key
 
+    cdef object sliced(self, positions)
     cdef uint64_t inside(self, name, value) except? 0

@@ -4,10 +4,11 @@ Source: docs/specification.md, section "Keyed permutation"; construction in feis
 """
 
 cimport cython
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.string cimport memset
 
 from onemodel.arrays cimport ANY_RANK, CONTIGUOUS, WRITABLE, Array, array_of
-from onemodel.feistel cimport feistel, permute, unpermute
+from onemodel.feistel cimport Feistel, feistel, feistel_rounds, permute, unpermute
 
 from operator import index as index_of
 
@@ -18,6 +19,55 @@ __all__ = ["KeyedPermutation"]
 
 cdef extern from "Python.h":
     const Py_ssize_t PY_SSIZE_T_MAX
+
+cdef enum:
+    BLOCK = 256
+    SHORT = 4096                # below this, taking the GIL again costs more than the work
+
+
+cdef void permute_many(
+    const Feistel *plan, const uint64_t *positions, uint64_t *indices, int64_t count
+) noexcept nogil:
+    """The indices at many positions, as `permute` gives one; both may be the same memory.
+
+    A block at a time, and in it those that walk on: no branch hangs on a value, so the processor
+    works on several at once.
+    """
+    cdef Feistel local = plan[0]    # of which the compiler knows that no store changes it
+    cdef int64_t left, rest, k
+    cdef int32_t place
+    cdef int32_t walking[BLOCK]     # places in the block
+    while count > 0:
+        rest = min(count, BLOCK)
+        for k in range(rest):
+            indices[k] = feistel_rounds(&local, positions[k])
+        left = 0
+        for k in range(rest):
+            walking[left] = <int32_t>k
+            left += indices[k] >= local.n
+        while left > 0:
+            rest = 0
+            for k in range(left):
+                place = walking[k]
+                indices[place] = feistel_rounds(&local, indices[place])
+                walking[rest] = place
+                rest += indices[place] >= local.n
+            left = rest
+        positions += BLOCK
+        indices += BLOCK
+        count -= BLOCK
+
+
+cdef void permute_all(
+    const Feistel *plan, const uint64_t *positions, uint64_t *indices, int64_t count
+) noexcept:
+    if plan.n <= 1:
+        memset(indices, 0, count * sizeof(uint64_t))
+    elif count < SHORT:
+        permute_many(plan, positions, indices, count)
+    else:
+        with nogil:
+            permute_many(plan, positions, indices, count)
 
 
 cdef class KeyedPermutation:
@@ -58,7 +108,12 @@ cdef class KeyedPermutation:
         return KeyedPermutation, (self.plan.n, self.key)
 
     def __getitem__(self, position):
-        """Return the index at ``position`` in [0, n); an IndexError outside, also if negative."""
+        """Return the index at ``position`` in [0, n); an IndexError outside, also if negative.
+
+        Of a slice: the indices at its positions, int64, cut to [0, n) as Python's slices are.
+        """
+        if isinstance(position, slice):
+            return self.sliced(position)
         return permute(&self.plan, self.inside("position", position))
 
     def __iter__(self):
@@ -82,18 +137,35 @@ cdef class KeyedPermutation:
         """
         cdef Array given, filled
         cdef int64_t k
+        cdef uint64_t outside = 0
         wanted = positions_of(positions, out, self.plan.n)
         array_of(wanted, b"q", ANY_RANK, CONTIGUOUS, &given)
-        cdef const int64_t *source = <const int64_t *>given.data
+        cdef const uint64_t *source = <const uint64_t *>given.data
         for k in range(given.size):
-            if source[k] < 0 or <uint64_t>source[k] >= self.plan.n:
-                raise IndexError(f"position must be in [0, {self.plan.n}), got {source[k]}")
+            outside |= source[k] >= self.plan.n     # a negative one as well
+        if outside:
+            wrong = next(each for each in wanted.flat if not 0 <= each < self.plan.n)
+            raise IndexError(f"position must be in [0, {self.plan.n}), got {wrong}")
         out = room_for(out, wanted.shape)
         array_of(out, b"q", ANY_RANK, WRITABLE, &filled)
-        cdef int64_t *target = <int64_t *>filled.data
-        with nogil:
-            for k in range(given.size):
-                target[k] = <int64_t>permute(&self.plan, <uint64_t>source[k])
+        permute_all(&self.plan, source, <uint64_t *>filled.data, given.size)
+        return out
+
+    cdef object sliced(self, positions):
+        cdef Array filled
+        cdef int64_t k
+        cdef uint64_t first, step
+        start, stop, stride = positions.indices(self.n)
+        count = max(0, -(-(stop - start) // stride))
+        out = room_for(None, count)
+        array_of(out, b"q", 1, WRITABLE, &filled)
+        if count:
+            first, step = start, stride & 0xFFFFFFFFFFFFFFFF
+            for k in range(filled.size):
+                (<uint64_t *>filled.data)[k] = first + <uint64_t>k * step
+            permute_all(
+                &self.plan, <uint64_t *>filled.data, <uint64_t *>filled.data, filled.size
+            )
         return out
 
     cdef uint64_t inside(self, name, value) except? 0:

@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t
 cdef enum:
     ALIGNMENT = 64              # a cache line, and the widest vectors
     SIZE_CLASSES = 256          # four to each power of two
+    CACHED_BYTES = 7 << 20      # measured: docs/guides/speed.md
 
 
 # Stands before the aligned memory of every block, used or free.
@@ -31,6 +32,7 @@ cdef class BufferPool:
     cdef int64_t bytes
     cdef int64_t bytes_out      # rented now
 
+    cdef object lend(self, tuple shape, kind)
     cdef Block take(self, int64_t wanted)
     cdef void give_back(self, Header *header) noexcept
 
@@ -38,3 +40,8 @@ cdef class BufferPool:
 cdef inline char *memory(Block block) noexcept:
     """The aligned memory of a block, `block.size` bytes."""
     return <char *>block.header + ALIGNMENT
+
+
+cdef inline bint rotates(BufferPool pool) noexcept:
+    """Whether more is rented out now than caches hold: BufferPool.rotates says what follows."""
+    return pool.bytes_out > CACHED_BYTES

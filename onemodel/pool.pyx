@@ -25,7 +25,6 @@ cdef extern from "Python.h":
 
 cdef enum:
     NEAR_CLASSES = 5
-    CACHED_BYTES = 7 << 20      # measured: docs/guides/speed.md
 
 
 class PoolStats(NamedTuple):
@@ -102,13 +101,9 @@ cdef class BufferPool:
             dimensions = tuple([index(each) for each in dimensions])
         except TypeError:
             raise TypeError(f"shape must be an integer or a tuple of them, got {shape!r}") from None
-        wanted = math.prod(dimensions) * kind.itemsize
-        if wanted < 0 or (dimensions and min(dimensions) < 0):
+        if dimensions and min(dimensions) < 0:
             raise ValueError(f"shape must have dimensions >= 0, got {shape}")
-        limit = min(1 << 62, PY_SSIZE_T_MAX // 2)
-        if wanted > limit:
-            raise ValueError(f"shape must give at most {limit} bytes, got {shape} of {kind}")
-        return np.ndarray(dimensions, kind, self.take(wanted))
+        return self.lend(dimensions, kind)
 
     @property
     def stats(self):
@@ -122,7 +117,7 @@ cdef class BufferPool:
         Then a new buffer is cold, and stores that go around the caches write it faster; a buffer
         that keeps coming back is warm, and ordinary stores do. Both write the same bytes.
         """
-        return self.bytes_out > CACHED_BYTES
+        return rotates(self)
 
     def clear(self):
         """Free the memory that is not rented out."""
@@ -143,6 +138,14 @@ cdef class BufferPool:
 
     def __dealloc__(self):
         self.clear()
+
+    cdef object lend(self, tuple shape, kind):
+        """What ``rent`` does, of arguments that are known to be good."""
+        wanted = math.prod(shape) * kind.itemsize
+        limit = min(1 << 62, PY_SSIZE_T_MAX // 2)
+        if wanted > limit:
+            raise ValueError(f"shape must give at most {limit} bytes, got {shape} of {kind}")
+        return np.ndarray(shape, kind, self.take(wanted))
 
     cdef Block take(self, int64_t wanted):
         cdef int64_t size

@@ -13,17 +13,18 @@ ctypedef struct ImageSource:
 
 
 cdef class Sample:
-    cdef readonly object image
-    cdef readonly object target
-    cdef readonly object label
-    cdef Py_buffer image_buffer
-    cdef bint resolved          # the fields below are set and image_buffer is held
+    # In front what collation looks at: two cache lines of an object that lies anywhere.
+    cdef bint resolved          # this part is set and image_buffer is held
     cdef ImageSource source
     cdef int64_t channels
     cdef int64_t height
-    cdef object symbols         # int32 array that target_data points into
     cdef const int32_t *target_data
     cdef int64_t target_length
     cdef int32_t label_value
+    cdef readonly object image
+    cdef readonly object target
+    cdef readonly object label
+    cdef object symbols         # int32 array that target_data points into
+    cdef Py_buffer image_buffer
 
     cdef object resolve(self)

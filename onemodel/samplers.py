@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -60,6 +61,15 @@ def check_coordinates(sampler: Sampler, seed: Any, epoch: Any, step: Any) -> tup
     )
 
 
+@lru_cache(maxsize=16)
+def keyed_order(n: int, seed: int, epoch: int, step: int, stream: int) -> KeyedPermutation:
+    """Return the permutation of [0, n) with the key ``derive(seed, epoch, step, 0, stream)``.
+
+    Batches of one epoch ask for the same few again and again.
+    """
+    return KeyedPermutation(n, derive(seed, epoch, step, 0, stream))
+
+
 class SequentialSampler:
     """Indices 0, 1, 2, ... in order, the same in every epoch.
 
@@ -84,9 +94,6 @@ class SequentialSampler:
     def batch_indices(self, seed: int, epoch: int, step: int) -> NDArray[np.int64]:
         """Return the indices of one batch, int64."""
         _, _, step = check_coordinates(self, seed, epoch, step)
-        return self._positions(step)
-
-    def _positions(self, step: int) -> NDArray[np.int64]:
         first = step * self.batch_size
         return np.arange(first, min(first + self.batch_size, self.n), dtype=np.int64)
 
@@ -110,8 +117,8 @@ class ShuffledSampler(SequentialSampler):
     def batch_indices(self, seed: int, epoch: int, step: int) -> NDArray[np.int64]:
         """Return the indices of one batch, int64."""
         seed, epoch, step = check_coordinates(self, seed, epoch, step)
-        order = KeyedPermutation(self.n, derive(seed, epoch, 0, 0, ORDER_STREAM))
-        return order.take(self._positions(step))
+        first = step * self.batch_size
+        return keyed_order(self.n, seed, epoch, 0, ORDER_STREAM)[first : first + self.batch_size]
 
 
 class MixingSampler:

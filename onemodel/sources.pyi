@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from onemodel.sample import Sample
 
-__all__ = ["Columns", "Sources", "from_columns", "from_samples"]
+__all__ = ["Columns", "Sources", "from_columns", "from_samples", "pick"]
 
 class Columns:
     def __init__(
@@ -43,6 +43,7 @@ class Sources:
     @property
     def symbols(self) -> int: ...
 
+def pick(dataset: list[Any], indices: NDArray[np.int64]) -> list[Any]: ...
 def from_samples(
     samples: Iterable[Sample], indices: NDArray[np.int64], first_slot: int
 ) -> Sources: ...

@@ -45,7 +45,7 @@ ONEMODEL_TARGET static void ONEMODEL_VARIANT(convert)(float *target, const uint8
                                                       int64_t count, float scale, float shift) {
     ONEMODEL_IN_PLACE
     for (int64_t k = 0; k < count; k++) {
-        float product = (float)source[k] * scale;
+        float product = onemodel_byte_as_float(source[k]) * scale;
         target[k] = product - shift;
     }
 }

@@ -87,12 +87,12 @@ ONEMODEL_TARGET static void ONEMODEL_VARIANT(planar3)(float *target, const uint8
         for (int64_t y = 0; y < height; y++, pixels += 3 * width, target += width) {
             if (mirrored) {
                 for (int64_t x = start; x < width; x++) {
-                    float product = (float)pixels[3 * (width - 1 - x)] * factor;
+                    float product = onemodel_byte_as_float(pixels[3 * (width - 1 - x)]) * factor;
                     target[x] = product - offset;
                 }
             } else {
                 for (int64_t x = start; x < width; x++) {
-                    float product = (float)pixels[3 * x] * factor;
+                    float product = onemodel_byte_as_float(pixels[3 * x]) * factor;
                     target[x] = product - offset;
                 }
             }

@@ -44,7 +44,7 @@ ONEMODEL_TARGET static ONEMODEL_INLINE float ONEMODEL_VARIANT(one)(
     float offset) {
     float value;
     if (bytes) {
-        float product = (float)((const uint8_t *)source)[k] * scale;
+        float product = onemodel_byte_as_float(((const uint8_t *)source)[k]) * scale;
         value = product - shift;
     } else {
         value = ((const float *)source)[k];
