@@ -11,17 +11,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from onemodel.checks import TWO_63, int32
+from onemodel.checks import TWO_63, TWO_64, int32
+from onemodel.describe import describe
 
 __all__ = [
+    "augment_error",
     "check_columns",
     "check_rows",
     "image_text",
     "in_order",
+    "position_error",
     "positions_of",
     "room_for",
     "row_format",
     "sample_fields",
+    "slice_of",
 ]
 
 Integers = NDArray[np.integer[Any]]
@@ -50,6 +54,18 @@ def positions_of(positions: ArrayLike, out: Any, n: int) -> NDArray[np.int64]:
     if isinstance(out, np.ndarray) and np.may_share_memory(wanted, out):
         wanted = wanted.copy()
     return wanted.astype(np.int64, order="C", copy=False)
+
+
+def position_error(positions: Integers, n: int) -> IndexError:
+    """Say which of the positions is the first outside of [0, n)."""
+    wrong = next(each for each in positions.flat if not 0 <= each < n)
+    return IndexError(f"position must be in [0, {n}), got {wrong}")
+
+
+def slice_of(positions: slice, n: int) -> tuple[int, int, int]:
+    """Return first, step and count of a slice of n positions, the first two modulo 2**64."""
+    places = range(*positions.indices(n))
+    return places.start % TWO_64, places.step % TWO_64, len(places)
 
 
 def room_for(out: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:
@@ -161,6 +177,26 @@ def check_rows(
         raise ValueError("result must be C-contiguous and writable")
     if len(source) > 0 and not (source[0].flags.c_contiguous and source.flags.aligned):
         raise ValueError("source must have contiguous, aligned rows")
+
+
+def augment_error(
+    augment: Any,
+    result: Any,
+    image: NDArray[np.float32],
+    shape: tuple[int, ...],
+    slot: int,
+    index: int,
+) -> TypeError | ValueError:
+    """Say what an augmentation did wrong that returned something or reshaped its image."""
+    where = f"from {describe(augment)} at slot {slot} (dataset index {index})"
+    if result is not None and result is not image:
+        return TypeError(
+            f"augment must edit its image in place and return None, got "
+            f"{type(result).__name__} {where}"
+        )
+    return ValueError(
+        f"augment must keep the image's shape {list(shape)}, got {list(image.shape)} {where}"
+    )
 
 
 def image_text(image: Any) -> str:

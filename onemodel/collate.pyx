@@ -11,8 +11,8 @@ from libc.string cimport memcpy
 
 import numpy as np
 
+from onemodel.array_checks import augment_error
 from onemodel.arrays cimport WRITABLE, Array, array_of
-from onemodel.describe import describe
 from onemodel.pool cimport Block, BufferPool, memory, rotates
 from onemodel.rng cimport AUGMENTATION_STREAM, SampleRng, derive_prefix, derive_suffix
 from onemodel.sample cimport ImageSource
@@ -305,16 +305,9 @@ def collate_each(
                 f"slot {first_slot + slot}, dataset index {sources.slots[slot].index}"
             )
             raise
-        where = f"at slot {first_slot + slot} (dataset index {sources.slots[slot].index})"
-        if result is not None and result is not scratch:
-            raise TypeError(
-                f"augment must edit its image in place and return None, got "
-                f"{type(result).__name__} from {describe(augment)} {where}"
-            )
-        if scratch.shape != shape:
-            raise ValueError(
-                f"augment must keep the image's shape {list(shape)}, got "
-                f"{list(scratch.shape)} from {describe(augment)} {where}"
+        if scratch.shape != shape or (result is not None and result is not scratch):
+            raise augment_error(
+                augment, result, scratch, shape, first_slot + slot, sources.slots[slot].index
             )
         rows.source, rows.stride, rows.bytes = place, shape[2] * sizeof(float), False
         rows.scale, rows.shift = 0, 0

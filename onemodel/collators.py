@@ -190,6 +190,7 @@ class ImageBatchCollator:
                 sources, self.pool, padded, self.pad_value, self._program, *where
             )
         else:
+            assert self.augment is not None  # of nothing there is a program
             images, integers = collate.collate_each(
                 sources, self.pool, padded, self.pad_value, self.augment, *where
             )

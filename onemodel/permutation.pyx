@@ -12,7 +12,7 @@ from onemodel.feistel cimport Feistel, feistel, feistel_rounds, permute, unpermu
 
 from operator import index as index_of
 
-from onemodel.array_checks import positions_of, room_for
+from onemodel.array_checks import position_error, positions_of, room_for, slice_of
 from onemodel.checks import TWO_63, integer, uint64
 
 __all__ = ["KeyedPermutation"]
@@ -117,9 +117,7 @@ cdef class KeyedPermutation:
         return permute(&self.plan, self.inside("position", position))
 
     def __iter__(self):
-        cdef uint64_t position
-        for position in range(self.plan.n):
-            yield permute(&self.plan, position)
+        return map(self.__getitem__, range(self.n))
 
     def inverse(self, index):
         """Return the position whose index is ``index``, in [0, n)."""
@@ -144,8 +142,7 @@ cdef class KeyedPermutation:
         for k in range(given.size):
             outside |= source[k] >= self.plan.n     # a negative one as well
         if outside:
-            wrong = next(each for each in wanted.flat if not 0 <= each < self.plan.n)
-            raise IndexError(f"position must be in [0, {self.plan.n}), got {wrong}")
+            raise position_error(wanted, self.n)
         out = room_for(out, wanted.shape)
         array_of(out, b"q", ANY_RANK, WRITABLE, &filled)
         permute_all(&self.plan, source, <uint64_t *>filled.data, given.size)
@@ -155,17 +152,13 @@ cdef class KeyedPermutation:
         cdef Array filled
         cdef int64_t k
         cdef uint64_t first, step
-        start, stop, stride = positions.indices(self.n)
-        count = max(0, -(-(stop - start) // stride))
-        out = room_for(None, count)
+        first, step, count = slice_of(positions, self.n)
+        out = room_for(None, (count,))
         array_of(out, b"q", 1, WRITABLE, &filled)
-        if count:
-            first, step = start, stride & 0xFFFFFFFFFFFFFFFF
-            for k in range(filled.size):
-                (<uint64_t *>filled.data)[k] = first + <uint64_t>k * step
-            permute_all(
-                &self.plan, <uint64_t *>filled.data, <uint64_t *>filled.data, filled.size
-            )
+        cdef uint64_t *indices = <uint64_t *>filled.data
+        for k in range(filled.size):
+            indices[k] = first + <uint64_t>k * step
+        permute_all(&self.plan, indices, indices, filled.size)
         return out
 
     cdef uint64_t inside(self, name, value) except? 0:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onemodel import mixing
-from onemodel.checks import TWO_63, integer, uint64
+from onemodel.checks import TWO_63, TWO_64, integer, uint64
 from onemodel.permutation import KeyedPermutation
 from onemodel.rng import derive
 
@@ -54,6 +54,10 @@ def count_steps(n: int, batch_size: int, drop_last: bool) -> int:
 
 def check_coordinates(sampler: Sampler, seed: Any, epoch: Any, step: Any) -> tuple[int, int, int]:
     """Check the arguments of ``batch_indices``; step must be in [0, steps_per_epoch)."""
+    if type(seed) is type(epoch) is type(step) is int and (
+        0 <= seed < TWO_64 and 0 <= epoch < TWO_64 and 0 <= step < sampler.steps_per_epoch
+    ):
+        return seed, epoch, step  # the loader's own, as every batch asks with them
     return (
         uint64("seed", seed),
         uint64("epoch", epoch),

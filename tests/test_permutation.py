@@ -89,6 +89,41 @@ def test_take_gives_the_single_answers(key, positions):
     assert_same_bytes(permutation.take(array[::-1]), expected[::-1])
 
 
+# slices
+
+
+@given(
+    st.integers(1, 1000),
+    WORDS,
+    st.slices(1100) | st.builds(slice, *[st.none() | st.integers(-(2**70), 2**70)] * 2),
+)
+def test_a_slice_gives_the_twins_indices(n, key, places):
+    expected = twin.KeyedPermutation(n, key)
+    wanted = np.array([expected[p] for p in range(n)[places]], dtype=np.int64)
+    assert_same_bytes(KeyedPermutation(n, key)[places], wanted)
+
+
+@pytest.mark.parametrize("n", [2**62 + 1, 2**63 - 1, 10**12 + 39])
+def test_a_slice_of_a_large_permutation(n):
+    permutation, expected = KeyedPermutation(n, 5), twin.KeyedPermutation(n, 5)
+    for places in (slice(n - 3, n), slice(n - 1, n - 9, -3), slice(0, n, n // 3), slice(-2, None)):
+        assert permutation[places].tolist() == [expected[p] for p in range(n)[places]]
+
+
+@pytest.mark.parametrize("count", [255, 256, 257, 4095, 4096, 4097, 10_000])
+@pytest.mark.parametrize("spare", [0, 1, 3000])
+def test_long_runs_are_the_single_answers(count, spare):
+    """Past the ends of blocks, and of what is done without letting go of the GIL."""
+    permutation = KeyedPermutation(count + spare, 7)
+    assert permutation[:count].tolist() == [permutation[p] for p in range(count)]
+
+
+@pytest.mark.parametrize("places", [slice(0, 1, 0), slice("a"), slice(0.5)])
+def test_slices_that_are_none(places):
+    with pytest.raises((TypeError, ValueError)):
+        KeyedPermutation(5, 1)[places]
+
+
 def test_take_into_an_array():
     permutation = KeyedPermutation(50, 3)
     positions = np.arange(10)
