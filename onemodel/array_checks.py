@@ -167,7 +167,8 @@ def check_rows(
     """Check what a row program reads and writes.
 
     Raises:
-        TypeError, ValueError: if an array has rows of another dtype, shape or layout.
+        TypeError, ValueError: if an array has rows of another dtype, shape or layout, or the two
+            share memory.
     """
     if source.dtype != source_dtype or source.shape[1:] != source_shape:
         raise TypeError(f"source must be rows {np.dtype(source_dtype)} {source_shape}")
@@ -175,6 +176,8 @@ def check_rows(
         raise TypeError(f"result must be rows {dtype} {shape}")
     if not (result.flags.c_contiguous and result.flags.writeable):
         raise ValueError("result must be C-contiguous and writable")
+    if np.may_share_memory(source, result):
+        raise ValueError("result must share no memory with source")
     if len(source) > 0 and not (source[0].flags.c_contiguous and source.flags.aligned):
         raise ValueError("source must have contiguous, aligned rows")
 

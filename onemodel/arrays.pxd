@@ -13,6 +13,9 @@ cdef enum:
     STRIDED = PyBUF_STRIDES
     ANY_RANK = -1
 
+    # Loops over fewer elements keep the GIL: to get it back may take a sleep.
+    SHORT_LOOP = 4096
+
 
 cdef extern from "arrays.h":
     ctypedef struct Array "onemodel_array":

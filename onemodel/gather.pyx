@@ -76,6 +76,8 @@ def gather_rows(source, indices, out=None, bint streamed=False):
         )
     elif not (out.flags.c_contiguous and out.flags.writeable):
         raise ValueError("out must be C-contiguous and writable")
+    elif np.may_share_memory(source, out):
+        raise ValueError("out must share no memory with source")
     if out.size == 0 or out.dtype.itemsize == 0:
         return out
     layout_of(&layout, source.shape[1:], source.strides[1:], source.dtype.itemsize)

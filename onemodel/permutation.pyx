@@ -7,7 +7,7 @@ cimport cython
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memset
 
-from onemodel.arrays cimport ANY_RANK, CONTIGUOUS, WRITABLE, Array, array_of
+from onemodel.arrays cimport ANY_RANK, CONTIGUOUS, SHORT_LOOP, WRITABLE, Array, array_of
 from onemodel.feistel cimport Feistel, feistel, feistel_rounds, permute, unpermute
 
 from operator import index as index_of
@@ -22,7 +22,6 @@ cdef extern from "Python.h":
 
 cdef enum:
     BLOCK = 256
-    SHORT = 4096                # below this, taking the GIL again costs more than the work
 
 
 cdef void permute_many(
@@ -63,7 +62,7 @@ cdef void permute_all(
 ) noexcept:
     if plan.n <= 1:
         memset(indices, 0, count * sizeof(uint64_t))
-    elif count < SHORT:
+    elif count < SHORT_LOOP:
         permute_many(plan, positions, indices, count)
     else:
         with nogil:
@@ -82,6 +81,8 @@ cdef class KeyedPermutation:
     [0, 1, 2, 3, 4]
     >>> permutation.inverse(permutation[3])
     3
+    >>> permutation[1:4].tolist() == list(permutation)[1:4]
+    True
     """
 
     @cython.embedsignature.format("c")

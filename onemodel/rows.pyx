@@ -184,7 +184,7 @@ cdef class RowProgram:
             rng: its row generators are moved on.
             source: rows of the program's input format, each contiguous and aligned.
             indices: int64 array, None for 0, 1, 2, ...
-            result: C-contiguous, writable, of the program's output format.
+            result: C-contiguous, writable, of the program's output format; no memory of source.
             streamed: write it with stores that go around the caches; the bytes are the same.
 
         Raises:

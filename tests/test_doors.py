@@ -123,3 +123,9 @@ def test_out_shares_no_memory():
     memory = np.zeros((1, 5, 4), np.float32)
     with pytest.raises(ValueError, match="share no memory"):
         Program([onemodel.augment.GainOffset()])(SampleRng(0), memory[:, :4], memory[:, 1:])
+    images = np.zeros((6, 1, 4, 4), np.float32)
+    with pytest.raises(ValueError, match="out must share no memory"):
+        gather_rows(images[1:], np.array([0, 1]), out=images[:2])
+    program = RowProgram([RandomHorizontalFlip(1)], images.dtype, images.shape[1:])
+    with pytest.raises(ValueError, match="result must share no memory"):
+        program.run(BatchRng(1, 2, 3), images[1:5], None, images[:4], False)
