@@ -58,12 +58,16 @@ def positions_of(positions: ArrayLike, out: Any, n: int) -> NDArray[np.int64]:
 
 def position_error(positions: Integers, n: int) -> IndexError:
     """Say which of the positions is the first outside of [0, n)."""
-    wrong = next(each for each in positions.flat if not 0 <= each < n)
+    # none any more, if another thread has mended it
+    wrong = next((each for each in positions.flat if not 0 <= each < n), "another")
     return IndexError(f"position must be in [0, {n}), got {wrong}")
 
 
 def slice_of(positions: slice, n: int) -> tuple[int, int, int]:
-    """Return first, step and count of a slice of n positions, the first two modulo 2**64."""
+    """Return first, step and count of a slice of n positions.
+
+    The first two modulo 2**64: kernels go backwards by wrapping.
+    """
     places = range(*positions.indices(n))
     return places.start % TWO_64, places.step % TWO_64, len(places)
 
@@ -77,10 +81,12 @@ def room_for(out: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:
         or out.dtype != np.int64
         or out.shape != shape
         or not out.flags.c_contiguous
+        or not out.flags.aligned
         or not out.flags.writeable
     ):
         raise ValueError(
-            f"out must be a writable, C-contiguous int64 array of shape {shape}, got {out!r}"
+            f"out must be a writable, aligned, C-contiguous int64 array {list(shape)}, "
+            f"got {image_text(out)}"
         )
     return out
 
@@ -190,7 +196,7 @@ def augment_error(
     slot: int,
     index: int,
 ) -> TypeError | ValueError:
-    """Say what an augmentation did wrong that returned something or reshaped its image."""
+    """Say what an augmentation did wrong that returned something or made its image another."""
     where = f"from {describe(augment)} at slot {slot} (dataset index {index})"
     if result is not None and result is not image:
         return TypeError(
@@ -198,7 +204,7 @@ def augment_error(
             f"{type(result).__name__} {where}"
         )
     return ValueError(
-        f"augment must keep the image's shape {list(shape)}, got {list(image.shape)} {where}"
+        f"augment must keep the image float32 {list(shape)}, got {image_text(image)} {where}"
     )
 
 

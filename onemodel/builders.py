@@ -7,6 +7,8 @@ from functools import partial
 from operator import length_hint
 from typing import Any
 
+import numpy as np
+
 from onemodel.collators import ImageBatchCollator
 from onemodel.describe import describe
 from onemodel.keys import BatchKey
@@ -60,7 +62,7 @@ class SampleBatchBuilder:
     def _fetch(self, key: BatchKey) -> list[Any]:
         dataset = self._dataset
         if type(dataset) is list:
-            return pick(dataset, key.indices)
+            return pick(dataset, np.ascontiguousarray(key.indices, np.int64), key.first_slot)
         indices = key.indices.tolist()
         if hasattr(dataset, "__getitems__"):
             samples = list(dataset.__getitems__(indices))

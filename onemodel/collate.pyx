@@ -134,6 +134,12 @@ cdef void put_image(
             rows.target += rows.padded
 
 
+cdef inline void pad_row(float *row, int64_t width, int64_t padded, float pad) noexcept nogil:
+    cdef int64_t k
+    for k in range(width, padded):
+        row[k] = pad
+
+
 cdef void make_image(
     Sources sources, const Work *work, const Slot *slot, uint64_t state, float *target
 ) noexcept nogil:
@@ -145,17 +151,18 @@ cdef void make_image(
     cdef const ImageSource *image = &slot.image
     cdef const ImageSource *following = &slot[1].image      # of width 0 behind the last
     cdef int64_t padded_width = work.padded_width
-    cdef float pad = work.pad
     cdef ImageShape shape
     cdef Rows rows
-    cdef int64_t channel, row, k
+    cdef int64_t channel, row
     shape.channels, shape.height, shape.width = sources.channels, sources.height, image.width
     draw_stages(work.stages, work.count, &state, &shape, work.drawn)
     if not work.by_rows:
         load_rows(sources, image, work.image)
         edit_image(work.stages, work.count, work.drawn, &shape, work.image, work.scratch)
     if padded_width % 4 == 0:
-        rows.width, rows.padded, rows.pad, rows.target = shape.width, padded_width, pad, target
+        rows.width, rows.padded, rows.pad, rows.target = (
+            shape.width, padded_width, work.pad, target
+        )
         rows.stride, rows.scale, rows.shift = 0, 0, 0
         rows.streamed = work.streamed
         rows.ahead, rows.ahead_stride = following.pixels, following.row_stride
@@ -165,8 +172,7 @@ cdef void make_image(
     for channel in range(shape.channels):
         for row in range(shape.height):
             make_row(sources, work, image, &shape, channel, row, target)
-            for k in range(shape.width, padded_width):
-                target[k] = pad
+            pad_row(target, shape.width, padded_width, work.pad)
             target += padded_width
 
 
@@ -187,7 +193,7 @@ cdef void put_integers(Sources sources, int32_t *target) noexcept nogil:
 
 
 cdef class Output:
-    """The arrays of a batch, rented and not yet written, and where their memory lies."""
+    """The arrays of a batch, rented for a pass to fill, and where their memory lies."""
     cdef object images              # float32 [count, C, H, padded width]
     cdef object integers            # int32: see put_integers
     cdef float *pixels
@@ -238,6 +244,8 @@ def collate(
     cdef int64_t slot
     cdef int64_t widest = sources.channels * sources.height * sources.widest
     cdef uint64_t prefix
+    if sources.count == 0:
+        return output.images, output.integers
     work.stages, work.count, work.by_rows = program.stages, program.count, program.by_rows
     work.pad = pad_value
     work.padded_width = padded_width
@@ -245,10 +253,10 @@ def collate(
     work.drawn = <char *>malloc(program.drawn_bytes + 8)
     work.image = <float *>malloc(0 if program.by_rows else widest * sizeof(float))
     work.scratch = <float *>malloc(0 if program.by_rows else widest * sizeof(float))
-    work.buffer = <float *>malloc(padded_width * sizeof(float) + 8)
+    work.buffer = <float *>malloc(padded_width * sizeof(float))
     try:
         if work.drawn == NULL or work.buffer == NULL or (
-            not work.by_rows and sources.count and (work.image == NULL or work.scratch == NULL)
+            not work.by_rows and (work.image == NULL or work.scratch == NULL)
         ):
             raise MemoryError(f"no memory for images of {widest} pixels")
         with nogil:
@@ -305,7 +313,10 @@ def collate_each(
                 f"slot {first_slot + slot}, dataset index {sources.slots[slot].index}"
             )
             raise
-        if scratch.shape != shape or (result is not None and result is not scratch):
+        if (
+            scratch.shape != shape or scratch.dtype is not FLOAT32
+            or (result is not None and result is not scratch)
+        ):
             raise augment_error(
                 augment, result, scratch, shape, first_slot + slot, sources.slots[slot].index
             )
@@ -322,16 +333,14 @@ def collate_each(
 
 cdef void put_any_rows(const Rows *rows) noexcept nogil:
     """put_rows, also for padded widths that are no multiple of four."""
-    cdef int64_t _row, k
+    cdef int64_t _row
     cdef float *target = rows.target
     cdef const float *source = <const float *>rows.source
-    cdef float pad = rows.pad
     if rows.padded % 4 == 0:
         table.put_rows(rows)
         return
     for _row in range(rows.count):
         memcpy(target, source, rows.width * sizeof(float))
-        for k in range(rows.width, rows.padded):
-            target[k] = pad
+        pad_row(target, rows.width, rows.padded, rows.pad)
         target += rows.padded
         source += rows.width

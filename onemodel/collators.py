@@ -176,7 +176,8 @@ class ImageBatchCollator:
 
     def from_columns(self, columns: Columns, key: BatchKey) -> ImageBatch:
         """Return the batch of a columnar dataset, without a Python object for each sample."""
-        return self._collate(from_columns(columns, key.indices), key)
+        indices = np.ascontiguousarray(key.indices, np.int64)
+        return self._collate(from_columns(columns, indices, key.first_slot), key)
 
     def _collate(self, sources: Sources, key: BatchKey) -> ImageBatch:
         count = sources.count

@@ -10,15 +10,11 @@ from libc.string cimport memcpy
 import numpy as np
 
 from onemodel.arrays cimport CONTIGUOUS, Array, array_of
+from onemodel.prefetch cimport prefetch_row
 from onemodel.rows cimport address
 from onemodel.vector cimport stream_fence, table
 
 __all__ = ["gather_rows"]
-
-
-cdef extern from "prefetch.h":
-    void prefetch_row "onemodel_prefetch_row"(const char *row, int64_t size) noexcept nogil
-
 
 cdef enum:
     MAXIMUM_RANK = 64           # NumPy's own

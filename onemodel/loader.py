@@ -26,7 +26,8 @@ from onemodel.stats import LoaderStats
 
 __all__ = ["DataLoader"]
 
-# Their indices are below their n by construction; other samplers' are checked batch by batch.
+# Their indices are below their n by construction; other samplers' are checked batch by batch,
+# those of classes made from them too.
 _BOUNDED_SAMPLERS = (SequentialSampler, ShuffledSampler, MixingSampler, BucketedSampler)
 
 
@@ -103,7 +104,7 @@ class DataLoader:
                 raise TypeError(f"{name} must be callable or None, got {function!r}")
         self.transform = transform
         self.collate = collate
-        self._check_indices = not isinstance(self.sampler, _BOUNDED_SAMPLERS)
+        self._check_indices = type(self.sampler) not in _BOUNDED_SAMPLERS
         self._builder: SampleBatchBuilder | ArrayBatchBuilder
         if collate is not None:
             self._pool = getattr(collate, "pool", None)

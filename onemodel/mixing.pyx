@@ -20,7 +20,8 @@ def draw_indices(
 
     Args:
         cumulative: float64 [sources], the running share of the sources that take part.
-        starts, sizes: int64 [sources]; source i has the indices starts[i] .. +sizes[i] - 1.
+        starts, sizes: int64 [sources]; source i has the indices starts[i] .. +sizes[i] - 1, at
+            least one.
     """
     cdef Array shares, first, length, filled
     array_of(cumulative, b"d", 1, CONTIGUOUS, &shares)
@@ -35,7 +36,7 @@ def draw_indices(
     cdef int64_t *target = <int64_t *>filled.data
     if last < 0 or first.size != last + 1 or length.size != last + 1:
         raise ValueError("cumulative, starts and sizes must describe the same sources")
-    if filled.size < SHORT_LOOP:
+    if filled.size * shares.size < SHORT_LOOP:
         draw_slots(share, start, size, last, prefix, target, filled.size)
     else:
         with nogil:

@@ -5,7 +5,7 @@ Source: docs/specification.md, section "Keyed permutation"; construction in feis
 
 cimport cython
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
 from onemodel.arrays cimport ANY_RANK, CONTIGUOUS, SHORT_LOOP, WRITABLE, Array, array_of
 from onemodel.feistel cimport Feistel, feistel, feistel_rounds, permute, unpermute
@@ -30,31 +30,38 @@ cdef void permute_many(
     """The indices at many positions, as `permute` gives one; both may be the same memory.
 
     A block at a time, and in it those that walk on: no branch hangs on a value, so the processor
-    works on several at once.
+    works on several at once. A position that another thread moved out of [0, n) counts as 0: from
+    outside a walk may go in a circle.
     """
     cdef Feistel local = plan[0]    # of which the compiler knows that no store changes it
-    cdef int64_t left, rest, k
+    cdef int64_t size, left, rest, k
+    cdef uint64_t x
     cdef int32_t place
     cdef int32_t walking[BLOCK]     # places in the block
+    cdef uint64_t block[BLOCK]      # our own, so that nobody moves what is on its walk
     while count > 0:
-        rest = min(count, BLOCK)
-        for k in range(rest):
-            indices[k] = feistel_rounds(&local, positions[k])
+        size = min(count, BLOCK)
+        for k in range(size):
+            x = positions[k]
+            block[k] = x if x < local.n else 0
+        for k in range(size):
+            block[k] = feistel_rounds(&local, block[k])
         left = 0
-        for k in range(rest):
+        for k in range(size):
             walking[left] = <int32_t>k
-            left += indices[k] >= local.n
+            left += block[k] >= local.n
         while left > 0:
             rest = 0
             for k in range(left):
                 place = walking[k]
-                indices[place] = feistel_rounds(&local, indices[place])
+                block[place] = feistel_rounds(&local, block[place])
                 walking[rest] = place
-                rest += indices[place] >= local.n
+                rest += block[place] >= local.n
             left = rest
-        positions += BLOCK
-        indices += BLOCK
-        count -= BLOCK
+        memcpy(indices, block, size * sizeof(uint64_t))
+        positions += size
+        indices += size
+        count -= size
 
 
 cdef void permute_all(
@@ -87,6 +94,8 @@ cdef class KeyedPermutation:
 
     @cython.embedsignature.format("c")
     def __init__(self, n, key):
+        if self.key is not None:
+            raise TypeError("a KeyedPermutation cannot be changed; make another")
         cdef uint64_t count = integer("n", n, 1, TWO_63)
         cdef uint64_t checked = uint64("key", key)
         feistel(&self.plan, count, checked)
@@ -111,7 +120,8 @@ cdef class KeyedPermutation:
     def __getitem__(self, position):
         """Return the index at ``position`` in [0, n); an IndexError outside, also if negative.
 
-        Of a slice: the indices at its positions, int64, cut to [0, n) as Python's slices are.
+        Of a slice: an array of the indices at its positions, int64. It is cut to [0, n) and its
+        ends may count from n down, as in all of Python's slices.
         """
         if isinstance(position, slice):
             return self.sliced(position)
@@ -163,9 +173,12 @@ cdef class KeyedPermutation:
         return out
 
     cdef uint64_t inside(self, name, value) except? 0:
-        if isinstance(value, bool) or not hasattr(value, "__index__"):
+        try:
+            checked = None if isinstance(value, bool) else index_of(value)
+        except TypeError:
+            checked = None
+        if checked is None:
             raise TypeError(f"{name} must be an integer, got {value!r}")
-        checked = index_of(value)
         if not 0 <= checked < self.plan.n:
             raise IndexError(f"{name} must be in [0, {self.plan.n}), got {checked}")
         return checked

@@ -15,16 +15,12 @@ from onemodel.arguments import call_text, rebuild
 from onemodel.array_checks import check_rows, in_order, row_format
 from onemodel.arrays cimport CONTIGUOUS, Array, array_of
 from onemodel.batch_rng cimport BatchRng, rows_rng
+from onemodel.prefetch cimport prefetch_row
 from onemodel.rng cimport SampleRng
 from onemodel.structure import field_of, put, take
 from onemodel.vector cimport stream_fence, table
 
 __all__ = ["NativeTransform", "RowProgram"]
-
-
-cdef extern from "prefetch.h":
-    void prefetch_row "onemodel_prefetch_row"(const char *row, int64_t size) noexcept nogil
-
 
 cdef enum:
     ALIGNMENT = 64              # a cache line

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -65,7 +66,7 @@ def check_coordinates(sampler: Sampler, seed: Any, epoch: Any, step: Any) -> tup
     )
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=16, typed=True)
 def keyed_order(n: int, seed: int, epoch: int, step: int, stream: int) -> KeyedPermutation:
     """Return the permutation of [0, n) with the key ``derive(seed, epoch, step, 0, stream)``.
 
@@ -171,7 +172,8 @@ class MixingSampler:
                 f"shares must be above 0 for a source with items, got shares {self.shares} "
                 f"for sizes {self.sizes}"
             )
-        self._starts = np.array([sum(self.sizes[:k]) for k in part], np.int64)
+        starts = [0, *accumulate(self.sizes)]
+        self._starts = np.array([starts[k] for k in part], np.int64)
         self._sizes = np.array([self.sizes[k] for k in part], np.int64)
         self._cumulative = _cumulative([self.shares[k] for k in part])
 

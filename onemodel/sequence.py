@@ -60,17 +60,24 @@ class _Bell:
     """Wakes threads that sleep until there is something to look at.
 
     A queue implemented in C and not a Condition, which takes microseconds of Python for each
-    sleep. ``sleepers`` is read and written under the ring's lock; the sleep is outside of it.
+    sleep. ``sleepers`` is read and written under the ring's lock; the sleep is outside of it. It
+    never counts more threads than sleep, or are about to, without a token for each. Who wakes
+    looks again: the token may have been for another one.
     """
 
     def __init__(self) -> None:
         self.sleepers = 0
         self.tokens: SimpleQueue[None] = SimpleQueue()
 
-    def ring(self, count: int = 1) -> None:
-        for _ in range(min(count, self.sleepers)):
+    def ring(self) -> None:
+        """Wake one thread, if any sleeps."""
+        if self.sleepers > 0:
+            self.tokens.put(None)  # first: a token too many does no harm, one too few hangs
             self.sleepers -= 1
-            self.tokens.put(None)
+
+    def ring_all(self) -> None:
+        while self.sleepers > 0:
+            self.ring()
 
     def sleep(self) -> None:
         self.tokens.get()
@@ -94,7 +101,8 @@ class _Ring:
         self.ready = 0
         self.closed = False
         self.process = os.getpid()
-        # A re-entrant lock: garbage collection may close a ring while its thread holds it.
+        # A re-entrant lock: garbage collection may close a ring while its thread holds it. It is
+        # one in C, entered itself: a Ctrl-C in the midst of Python code would leave it taken.
         self.lock = threading.RLock()
         self.room = _Bell()  # for workers: a step may be claimed, or none will be any more
         self.arrival = _Bell()  # for the consumer: the next step has come, or none will
@@ -131,12 +139,12 @@ class _Ring:
             self.ready += 1
             if entry.error is not None:
                 self.stop = min(self.stop, step + 1)  # nobody will get past it
-                self.room.ring(len(self.threads))
+                self.room.ring_all()
             if step == self.next_take:
                 self.arrival.ring()
 
     def take(self) -> tuple[_Entry, int] | None:
-        """Wait for the next step; None after ``close``. Also say how many were ready."""
+        """Wait for the next step; None after ``close``. Also say about how many were ready."""
         ready = self.ready
         while True:
             with self.lock:
@@ -147,6 +155,8 @@ class _Ring:
                     self.ready -= 1
                     self.next_take += 1
                     self.room.ring()
+                    if self.slots[self.next_take % self.prefetch] is not None:
+                        self.arrival.ring()  # for another consumer
                     return entry, ready
                 if self.closed:
                     return None
@@ -159,16 +169,18 @@ class _Ring:
             return  # a forked child has none of the threads, and the lock may be taken for ever
         with self.lock:
             self.closed = True
-            self.slots = [None] * self.prefetch
-            self.room.ring(self.room.sleepers)
-            self.arrival.ring(self.arrival.sleepers)
+            self.room.ring_all()
+            self.arrival.ring_all()
+            for place in range(self.prefetch):
+                self.slots[place] = None
 
-    def join(self, timeout: float | None = None) -> None:
+    def join(self, deadline: float | None = None) -> None:
+        """Wait for the workers, until ``time.monotonic()`` says ``deadline``."""
         if os.getpid() != self.process:
             return
         for thread in self.threads:
             if thread is not threading.current_thread() and thread.ident is not None:
-                thread.join(timeout)
+                thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
 
 
 def _work(ring: _Ring) -> None:
@@ -183,14 +195,15 @@ _rings: weakref.WeakSet[_Ring] = weakref.WeakSet()
 def _close_all() -> None:
     """End the workers before the interpreter takes their memory away.
 
-    One that is inside a dataset's own code is not waited for longer than a moment: it holds
-    Python's lock or waits for it, and so cannot touch freed memory.
+    Those that are inside a dataset's own code are not waited for longer than a second: they hold
+    Python's lock or wait for it, and so cannot touch freed memory.
     """
     rings = list(_rings)
     for ring in rings:
         ring.close()
+    deadline = time.monotonic() + 1.0
     for ring in rings:
-        ring.join(timeout=1.0)
+        ring.join(deadline)
 
 
 class BatchSequence:
@@ -232,7 +245,8 @@ class BatchSequence:
         self._left: float | None = None  # when the consumer went away with a batch
         self._ring: _Ring | None = None
         if workers > 0 and start < stop:
-            self._ring = _Ring(build, start, stop, min(workers, prefetch, stop - start), prefetch)
+            prefetch = min(prefetch, stop - start)
+            self._ring = _Ring(build, start, stop, min(workers, prefetch), prefetch)
             _rings.add(self._ring)
             self._ring.start_threads()
 
@@ -255,6 +269,8 @@ class BatchSequence:
             columns = _columns(batch)
             if self._finish is not None:
                 batch = self._finish(batch)
+            self._stats.record(entry.seconds, waited, away, ready, *columns)
+            self._left = time.perf_counter()
         except StopIteration:
             raise
         except BaseException:
@@ -263,9 +279,8 @@ class BatchSequence:
             if self._ring is not None:
                 self._ring.close()
             raise
+        # Last, with no call behind it in which a Ctrl-C could lose the batch.
         self._next = self._cursor.next_step = step + 1
-        self._stats.record(entry.seconds, waited, away, ready, *columns)
-        self._left = time.perf_counter()
         return batch
 
     def _take(self, step: int) -> tuple[_Entry, int]:

@@ -13,12 +13,10 @@ import numpy as np
 
 from onemodel.array_checks import check_columns
 from onemodel.arrays cimport CONTIGUOUS, Array, array_of
+from onemodel.prefetch cimport prefetch_row
 from onemodel.sample cimport Sample
 
 __all__ = ["Columns", "Sources", "from_columns", "from_samples", "pick"]
-
-cdef extern from "prefetch.h":
-    void prefetch_row "onemodel_prefetch_row"(const char *row, int64_t size) noexcept nogil
 
 cdef enum:
     INT32_LIMIT = 0x7FFFFFFF
@@ -96,13 +94,16 @@ cdef class Sources:
         return 0
 
 
-def pick(list dataset not None, indices):
-    """Return ``[dataset[i] for i in indices]``, of int64 indices.
+def pick(list dataset not None, indices, uint64_t first_slot):
+    """Return ``[dataset[i] for i in indices]``.
 
     The objects lie anywhere in memory: each is asked for before its turn comes.
 
+    Args:
+        indices: int64 array, contiguous; index k is that of slot ``first_slot + k``.
+
     Raises:
-        IndexError: if an index is not in [0, len(dataset)).
+        IndexError: if an index is not in [0, len(dataset)), with a note of the slot.
     """
     cdef int64_t k, index, ahead
     cdef Array given
@@ -116,7 +117,7 @@ def pick(list dataset not None, indices):
                 prefetch_row(<const char *>PyList_GET_ITEM(dataset, ahead), HOT_BYTES)
         index = places[k]
         if not 0 <= index < len(dataset):
-            raise IndexError(f"index must be in [0, {len(dataset)}), got {index} at slot {k}")
+            raise outside(index, len(dataset), first_slot + k)
         picked.append(dataset[index])
     return picked
 
@@ -166,11 +167,11 @@ def from_samples(samples, indices, uint64_t first_slot):
     return sources
 
 
-def from_columns(Columns columns not None, indices):
+def from_columns(Columns columns not None, indices, uint64_t first_slot):
     """Return the Sources of the images at ``indices``, without a Python object for each.
 
     Raises:
-        IndexError: if an index is not in [0, n).
+        IndexError: if an index is not in [0, n), with a note of the slot.
     """
     cdef Sources sources = Sources.__new__(Sources)
     cdef int64_t k, index, row
@@ -186,7 +187,7 @@ def from_columns(Columns columns not None, indices):
     for k in range(sources.count):
         index = (<const int64_t *>given.data)[k]
         if not 0 <= index < columns.count:
-            raise IndexError(f"index must be in [0, {columns.count}), got {index} at slot {k}")
+            raise outside(index, columns.count, first_slot + k)
         slot = &sources.slots[k]
         row = columns.widths[index] * size
         slot.image.pixels = columns.pixels + columns.offsets[index] * size
@@ -201,6 +202,12 @@ def from_columns(Columns columns not None, indices):
         slot.index = checked_index(index)
         measure(sources, slot)
     return sources
+
+
+cdef object outside(int64_t index, int64_t count, uint64_t slot):
+    error = IndexError(f"index must be in [0, {count}), got {index}")
+    error.add_note(f"slot {slot}, dataset index {index}")
+    return error
 
 
 cdef int32_t checked_index(int64_t index) except? -1:

@@ -6,10 +6,20 @@ import numpy as np
 import pytest
 
 import onemodel
-from onemodel import ArrayDataset, BatchKey, DataLoader, ImageBatchCollator, Sample, SampleRng
+from onemodel import (
+    ArrayDataset,
+    BatchKey,
+    DataLoader,
+    ImageBatchCollator,
+    KeyedPermutation,
+    Sample,
+    SampleRng,
+    ShuffledSampler,
+)
 from onemodel.augment import Erase, Shift
 from onemodel.batch_rng import BatchRng
 from onemodel.blending import mix_rows
+from onemodel.builders import SampleBatchBuilder
 from onemodel.gather import gather_rows
 from onemodel.rows import RowProgram
 from onemodel.sources import Columns, from_columns
@@ -84,7 +94,7 @@ def test_columns_are_arrays_and_made_once():
     with pytest.raises(ValueError, match="must"):
         refused.__init__(**columns(labels=np.zeros(1000, np.int32)))
     with pytest.raises(IndexError):
-        from_columns(refused, np.array([500], np.int64))
+        from_columns(refused, np.array([500], np.int64), 0)
 
 
 def test_programs_and_augmentations_are_made_once():
@@ -129,3 +139,72 @@ def test_out_shares_no_memory():
     program = RowProgram([RandomHorizontalFlip(1)], images.dtype, images.shape[1:])
     with pytest.raises(ValueError, match="result must share no memory"):
         program.run(BatchRng(1, 2, 3), images[1:5], None, images[:4], False)
+
+
+def test_permutations_are_made_once():
+    permutation = KeyedPermutation(5, 1)
+    with pytest.raises(TypeError, match="cannot be changed"):
+        permutation.__init__(2**40, 1)
+    assert permutation.n == 5
+
+
+def test_positions_that_change_after_the_check():
+    """A walk from outside of [0, n) may go in a circle: it must not begin."""
+    positions = np.array([999_999])
+
+    class Changing(np.ndarray):
+        @property
+        def shape(self):
+            positions[0] = 2**40
+            return (1,)
+
+    permutation = KeyedPermutation(10**6, 1)
+    out = np.empty(1, np.int64)
+    assert permutation.take(positions, out=out.view(Changing)).item() == permutation[0]
+
+
+def test_a_position_is_an_integer():
+    for wrong in (np.array([1, 2]), "a", None, True, 1.0):
+        with pytest.raises(TypeError, match="position must be an integer"):
+            KeyedPermutation(5, 1)[wrong]
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_samplers_made_from_ours_may_give_any_integers(kind):
+    class Other(ShuffledSampler):
+        def batch_indices(self, seed, epoch, step):
+            return super().batch_indices(seed, epoch, step)[::-1].astype(np.int32)[::1]
+
+    samples = kind(Sample(np.full((1, 2, 3), k, np.float32)) for k in range(8))
+    loader = DataLoader(samples, sampler=Other(8, 4), collate=ImageBatchCollator())
+    expected = ShuffledSampler(8, 4).batch_indices(0, 0, 1)[::-1]
+    assert loader[1].indices.tolist() == expected.tolist()
+
+
+def test_samplers_made_from_ours_are_checked():
+    class Wrong(ShuffledSampler):
+        def batch_indices(self, seed, epoch, step):
+            return super().batch_indices(seed, epoch, step) - 1
+
+    samples = [Sample(np.zeros((1, 2, 3), np.float32))] * 4
+    loader = DataLoader(samples, sampler=Wrong(4, 4), collate=ImageBatchCollator())
+    with pytest.raises(IndexError, match="got -1 to 2"):
+        loader[0]
+
+
+def test_an_index_past_a_list_names_its_slot():
+    samples = [Sample(np.zeros((1, 2, 3), np.float32))] * 4
+    key = BatchKey(0, 0, 0, 2, np.array([3, 4]))
+    with pytest.raises(IndexError, match=r"\[0, 4\), got 4") as caught:
+        SampleBatchBuilder(samples, None, ImageBatchCollator()).build(key)
+    assert caught.value.__notes__ == ["slot 3, dataset index 4"]
+
+
+def test_an_augmentation_may_not_change_the_dtype():
+    def reinterpret(rng, image):
+        image.dtype = np.int32
+
+    samples = [Sample(np.zeros((1, 2, 3), np.float32))]
+    collate = ImageBatchCollator(augment=reinterpret)
+    with pytest.raises(ValueError, match=r"float32 \[1, 2, 3\], got int32"):
+        collate(samples, BatchKey(0, 0, 0, 0, np.array([0])))

@@ -308,8 +308,9 @@ def test_interrupt_at_every_point_of_a_step():
     """One run for each point of `next` at which CPython looks for signals, in the main thread.
 
     A trace function raises KeyboardInterrupt there, as the handler of a signal would. Whatever the
-    point, the stream can be closed, its workers end, and no step is lost. The batch is ready each
-    time, so that the waiting of `threading` itself, which has gaps of its own, is left out.
+    point, the stream can be closed, its workers end, and the state says what was taken. The batch
+    is ready each time, so that the waiting of `threading` itself, which has gaps of its own, is
+    left out.
     """
     run("""
         import dis, functools
@@ -360,7 +361,7 @@ def test_interrupt_at_every_point_of_a_step():
                 pass
             finally:
                 sys.settrace(None)
-            assert loader.state_dict()["next_step"] - taken in (0, 1), points
+            assert loader.state_dict()["next_step"] == taken, points
             stream.close()
             expect_no_threads()
             if taken == 2:
@@ -449,6 +450,43 @@ def test_a_consumer_in_another_thread():
         consumer.start()
         consumer.join(50)
         assert taken == list(range(30))
+        expect_no_threads()
+    """)
+
+
+def test_two_consumers_who_both_wait():
+    """The step that both wait for comes last: the one who wakes passes the bell on."""
+    run("""
+        first = threading.Event()
+        class Gated(Lines):
+            def __getitem__(self, index):
+                if index < 4:
+                    first.wait(50)
+                return super().__getitem__(index)
+        loader = make(Gated())
+        stream = loader.steps(0)
+        taken, ring = [], stream._ring
+        def consume():
+            taken.append(ring.take()[0].batch.step)
+        consumers = [threading.Thread(target=consume) for _ in range(2)]
+        for consumer in consumers:
+            consumer.start()
+        while ring.arrival.sleepers < 2 or ring.ready < 3:
+            pass
+        first.set()
+        for consumer in consumers:
+            consumer.join(20)
+            assert not consumer.is_alive()
+        assert sorted(taken) == [0, 1]
+        stream.close()
+        expect_no_threads()
+    """)
+
+
+def test_a_ring_is_no_longer_than_its_pass():
+    run("""
+        loader = make(workers=1, prefetch=2**31 - 1)
+        assert [batch.step for batch in loader.steps(3, 9)] == [3, 4, 5, 6, 7, 8]
         expect_no_threads()
     """)
 
