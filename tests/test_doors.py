@@ -200,6 +200,7 @@ def test_an_index_past_a_list_names_its_slot():
     assert caught.value.__notes__ == ["slot 3, dataset index 4"]
 
 
+@pytest.mark.filterwarnings("ignore:Setting the dtype")
 def test_an_augmentation_may_not_change_the_dtype():
     def reinterpret(rng, image):
         image.dtype = np.int32
