@@ -150,7 +150,7 @@ def test_permutations_are_made_once():
 
 def test_positions_that_change_after_the_check():
     """A walk from outside of [0, n) may go in a circle: it must not begin."""
-    positions = np.array([999_999])
+    positions = np.array([999_999], np.int64)
 
     class Changing(np.ndarray):
         @property
