@@ -18,8 +18,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="few short rounds, no 10^8 for peers")
     parser.add_argument("--rounds", type=int, help="interleaved rounds (default 7, quick 3)")
     parser.add_argument("--seconds", type=float, help="seconds a contender and round")
-    parser.add_argument("--only", default="", metavar="NAME",
-                        help="only contenders whose group and name contain NAME")  # fmt: skip
+    parser.add_argument("--only", action="append", default=[], metavar="NAME",
+                        help="only contenders whose group and name contain NAME, or another "
+                        "NAME where it is given more than once")  # fmt: skip
     parser.add_argument("--results", type=Path, default=report.RESULTS, help="folder to write to")
     options = parser.parse_args()
     unknown = sorted(set(options.parts) - set(PARTS))

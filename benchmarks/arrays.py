@@ -138,7 +138,7 @@ def check_native(pixels: np.ndarray, batch: int, images: np.ndarray) -> None:
         raise AssertionError("rows are not the dataset's rows, flipped or straight")
 
 
-def run(*, rounds: int, seconds: float, quick: bool, only: str) -> list[Table]:
+def run(*, rounds: int, seconds: float, quick: bool, only: list[str]) -> list[Table]:
     """Time batches of 512 and of 64; return a table each."""
     pixels = work.pictures()
     tables = []

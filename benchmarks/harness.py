@@ -12,7 +12,7 @@ import gc
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,6 +53,15 @@ class Result:
     def median(self) -> float:
         """The median of the rounds, NaN where there are none."""
         return statistics.median(self.figures) if self.figures else float("nan")
+
+    def ratio(self, other: Result) -> float:
+        """Return the median over rounds of this figure by the other's of the same round.
+
+        A shared machine is now fast and now slow for minutes; both figures of one round saw it
+        alike, medians of all rounds may each come from another time.
+        """
+        pairs = zip(self.figures, other.figures, strict=True)
+        return statistics.median(own / theirs for own, theirs in pairs)
 
     @property
     def spread(self) -> float:
@@ -126,13 +135,14 @@ def latency(action: Callable[[], Any], most: int = 50) -> Measure:
 
 
 def compare(
-    contenders: list[Contender], *, rounds: int, seconds: float, only: str = ""
+    contenders: list[Contender], *, rounds: int, seconds: float, only: Sequence[str] = ()
 ) -> list[Result]:
     """Time all contenders in interleaved rounds; skip those that cannot start, with the reason."""
     results: list[Result] = []
     measures: list[tuple[Result, Measure]] = []
     for each in contenders:
-        if only and only.lower() not in f"{each.group} {each.name}".lower():
+        name = f"{each.group} {each.name}".lower()
+        if only and not any(part.lower() in name for part in only):
             continue
         result = Result(each.name, each.group, each.threads, each.baseline)
         results.append(result)

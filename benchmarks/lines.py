@@ -191,7 +191,7 @@ def onemodel_contenders(data: work.Lines) -> list[Contender]:
     ]
 
 
-def run(*, rounds: int, seconds: float, quick: bool, only: str) -> list[Table]:
+def run(*, rounds: int, seconds: float, quick: bool, only: list[str]) -> list[Table]:
     """Time both pixel types; return a table each."""
     tables = []
     for dtype in (np.float32, np.uint8):

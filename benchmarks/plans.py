@@ -197,7 +197,7 @@ def starts(n: int, *, quick: bool) -> list[Contender]:
     return found
 
 
-def run(*, rounds: int, seconds: float, quick: bool, only: str) -> list[Table]:
+def run(*, rounds: int, seconds: float, quick: bool, only: list[str]) -> list[Table]:
     """Time rates and starts at each size; return a table each."""
     speed = [each for n in SIZES for each in rates(n)]
     wait = [each for n in SIZES for each in starts(n, quick=quick)]

@@ -39,9 +39,9 @@ class Table:
         ceiling = fastest(self.results, group="ceiling", threads=threads, baseline=result.baseline)
         loop = fastest(self.results, group="numpy", baseline=result.baseline)
         if ceiling:
-            found["C"] = result.median / ceiling.median
+            found["C"] = result.ratio(ceiling)
         if loop:
-            found["NumPy"] = result.median / loop.median
+            found["NumPy"] = result.ratio(loop)
         return found
 
 

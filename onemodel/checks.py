@@ -58,17 +58,18 @@ def int32(name: str, value: Any) -> int:
     return integer(name, value, -(2**31), 2**31)
 
 
-def dimensions(size: Any) -> tuple[int, ...]:
-    """Return an array's length or shape ``size`` as a shape.
+def dimensions(size: Any, name: str = "size") -> tuple[int, ...]:
+    """Return an array's length or shape ``size`` as a shape; errors call it ``name``.
 
     >>> dimensions(3), dimensions([2, 3])
     ((3,), (2, 3))
     """
     given = size if isinstance(size, (tuple, list)) else (size,)
     try:
+        # of a list: a tuple of an iterator is cut to size, and CPython keeps 2,000 of those
         shape = tuple([operator.index(each) for each in given])
     except TypeError:
-        raise TypeError(f"size must be an integer or a tuple of them, got {size!r}") from None
+        raise TypeError(f"{name} must be an integer or a tuple of them, got {size!r}") from None
     if shape and min(shape) < 0:
-        raise ValueError(f"size must have dimensions >= 0, got {size!r}")
+        raise ValueError(f"{name} must have dimensions >= 0, got {size!r}")
     return shape

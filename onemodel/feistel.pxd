@@ -10,12 +10,14 @@ from libc.stdint cimport uint64_t
 
 from onemodel.rng cimport mix64
 
+cdef extern from "feistel.h":
+    ctypedef struct Feistel "onemodel_feistel":
+        uint64_t n
+        uint64_t mask
+        int half
+        uint64_t round_keys[4]
 
-ctypedef struct Feistel:
-    uint64_t n
-    uint64_t mask               # 2^half - 1
-    int half                    # ceil(bits / 2) where bits = ceil(log2 n)
-    uint64_t round_keys[4]      # key ^ round * constant
+    uint64_t feistel_rounds "onemodel_feistel_rounds"(const Feistel *, uint64_t) noexcept nogil
 
 
 cdef inline void feistel(Feistel *plan, uint64_t n, uint64_t key) noexcept nogil:
@@ -32,17 +34,6 @@ cdef inline void feistel(Feistel *plan, uint64_t n, uint64_t key) noexcept nogil
         plan.round_keys[round_number] = key ^ (
             <uint64_t>round_number * <uint64_t>0x632BE59BD9B4E019
         )
-
-
-cdef inline uint64_t feistel_rounds(const Feistel *plan, uint64_t x) noexcept nogil:
-    """One pass of the network: a bijection of [0, 2^(2 half)). Two rounds a line, no swap."""
-    cdef uint64_t left = x >> plan.half
-    cdef uint64_t right = x & plan.mask
-    left ^= mix64(right ^ plan.round_keys[0]) & plan.mask
-    right ^= mix64(left ^ plan.round_keys[1]) & plan.mask
-    left ^= mix64(right ^ plan.round_keys[2]) & plan.mask
-    right ^= mix64(left ^ plan.round_keys[3]) & plan.mask
-    return (left << plan.half) | right
 
 
 cdef inline uint64_t permute(const Feistel *plan, uint64_t position) noexcept nogil:

@@ -4,11 +4,12 @@ Source: docs/specification.md, section "Keyed permutation"; construction in feis
 """
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memset
 
 from onemodel.arrays cimport ANY_RANK, CONTIGUOUS, SHORT_LOOP, WRITABLE, Array, array_of
-from onemodel.feistel cimport Feistel, feistel, feistel_rounds, permute, unpermute
+from onemodel.feistel cimport Feistel, feistel, permute, unpermute
+from onemodel.vector cimport table
 
 from operator import index as index_of
 
@@ -20,49 +21,6 @@ __all__ = ["KeyedPermutation"]
 cdef extern from "Python.h":
     const Py_ssize_t PY_SSIZE_T_MAX
 
-cdef enum:
-    BLOCK = 256
-
-
-cdef void permute_many(
-    const Feistel *plan, const uint64_t *positions, uint64_t *indices, int64_t count
-) noexcept nogil:
-    """The indices at many positions, as `permute` gives one; both may be the same memory.
-
-    A block at a time, and in it those that walk on: no branch hangs on a value, so the processor
-    works on several at once. A position that another thread moved out of [0, n) counts as 0: from
-    outside a walk may go in a circle.
-    """
-    cdef Feistel local = plan[0]    # of which the compiler knows that no store changes it
-    cdef int64_t size, left, rest, k
-    cdef uint64_t x
-    cdef int32_t place
-    cdef int32_t walking[BLOCK]     # places in the block
-    cdef uint64_t block[BLOCK]      # our own, so that nobody moves what is on its walk
-    while count > 0:
-        size = min(count, BLOCK)
-        for k in range(size):
-            x = positions[k]
-            block[k] = x if x < local.n else 0
-        for k in range(size):
-            block[k] = feistel_rounds(&local, block[k])
-        left = 0
-        for k in range(size):
-            walking[left] = <int32_t>k
-            left += block[k] >= local.n
-        while left > 0:
-            rest = 0
-            for k in range(left):
-                place = walking[k]
-                block[place] = feistel_rounds(&local, block[place])
-                walking[rest] = place
-                rest += block[place] >= local.n
-            left = rest
-        memcpy(indices, block, size * sizeof(uint64_t))
-        positions += size
-        indices += size
-        count -= size
-
 
 cdef void permute_all(
     const Feistel *plan, const uint64_t *positions, uint64_t *indices, int64_t count
@@ -70,10 +28,10 @@ cdef void permute_all(
     if plan.n <= 1:
         memset(indices, 0, count * sizeof(uint64_t))
     elif count < SHORT_LOOP:
-        permute_many(plan, positions, indices, count)
+        table.permute(plan, positions, indices, count)
     else:
         with nogil:
-            permute_many(plan, positions, indices, count)
+            table.permute(plan, positions, indices, count)
 
 
 cdef class KeyedPermutation:

@@ -13,10 +13,11 @@ from libc.stdint cimport int64_t, uintptr_t
 from libc.string cimport memset
 
 import math
-from operator import index
 from typing import NamedTuple
 
 import numpy as np
+
+from onemodel.checks import dimensions
 
 __all__ = ["BufferPool", "PoolStats"]
 
@@ -85,7 +86,7 @@ cdef class BufferPool:
         """Return an uninitialised, C-contiguous, writable array.
 
         Args:
-            shape: an integer or a tuple of integers >= 0.
+            shape: an integer, or a tuple or list of integers >= 0.
             dtype: any dtype without Python objects.
 
         Raises:
@@ -95,15 +96,7 @@ cdef class BufferPool:
         kind = np.dtype(dtype)
         if kind.hasobject:
             raise TypeError(f"dtype must hold no Python objects, got {kind}")
-        dimensions = shape if isinstance(shape, tuple) else (shape,)
-        try:
-            # of a list: a tuple of an iterator is cut to size, and CPython keeps 2,000 of those
-            dimensions = tuple([index(each) for each in dimensions])
-        except TypeError:
-            raise TypeError(f"shape must be an integer or a tuple of them, got {shape!r}") from None
-        if dimensions and min(dimensions) < 0:
-            raise ValueError(f"shape must have dimensions >= 0, got {shape}")
-        return self.lend(dimensions, kind)
+        return self.lend(dimensions(shape, "shape"), kind)
 
     @property
     def stats(self):

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "feistel.h"
 #include "prefetch.h"
 
 /* Rows of one image: `count` times `width` values, `stride` bytes apart, to rows of `padded`
@@ -64,6 +65,9 @@ typedef struct {
                     const float *scale, const float *shift, int mirrored, int streamed);
     /* target[x] = source[width - 1 - x] in pixels of three bytes. No overlap. */
     void (*mirror3)(uint8_t *target, const uint8_t *source, int64_t width);
+    /* The indices at many positions of a permutation with n > 1; both may be the same memory. */
+    void (*permute)(const onemodel_feistel *plan, const uint64_t *positions, uint64_t *indices,
+                    int64_t count);
 } onemodel_vector_table;
 
 #if defined(__SSE2__) || defined(_M_X64)

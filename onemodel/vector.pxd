@@ -2,6 +2,8 @@
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
+from onemodel.feistel cimport Feistel
+
 
 cdef extern from "vector.h":
     ctypedef struct Rows "onemodel_rows":
@@ -36,6 +38,7 @@ cdef extern from "vector.h":
             float *, const uint8_t *, int64_t, int64_t, const float *, const float *, int, int
         ) noexcept nogil
         void (*mirror3)(uint8_t *, const uint8_t *, int64_t) noexcept nogil
+        void (*permute)(const Feistel *, const uint64_t *, uint64_t *, int64_t) noexcept nogil
 
 
 cdef const VectorTable *table

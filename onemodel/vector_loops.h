@@ -53,6 +53,7 @@ ONEMODEL_TARGET static void ONEMODEL_VARIANT(convert)(float *target, const uint8
 #include "vector_rows.h"
 #include "vector_augment.h"
 #include "vector_pixels.h"
+#include "vector_permutation.h"
 
 static const onemodel_vector_table ONEMODEL_VARIANT(vector_table) = {
 #ifdef ONEMODEL_WIDE
@@ -70,5 +71,6 @@ static const onemodel_vector_table ONEMODEL_VARIANT(vector_table) = {
     ONEMODEL_VARIANT(binomial),
     ONEMODEL_VARIANT(planar3),
     ONEMODEL_VARIANT(mirror3),
+    ONEMODEL_VARIANT(permute),
 };
 
