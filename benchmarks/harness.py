@@ -2,8 +2,8 @@
 
 A shared machine changes its speed from minute to minute. So nobody is timed in one stretch: a
 round times each contender once for a fraction of a second, the next round starts one further down
-the list, and what counts is the median over rounds of one contender against the median of
-another. Ratios inside one run mean something; figures of two runs do not compare.
+the list. A figure is the median over rounds, a ratio the median over rounds of two figures of one
+round. Ratios inside one run mean something; figures of two runs do not compare.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ same kind and size and not the same bytes.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -61,12 +62,29 @@ def torch_collate(samples: list[tuple[Any, Any]]) -> dict[str, Any]:
     }
 
 
+class TorchNumpyLines(TorchLines):
+    """The same in NumPy, whose calls on small arrays cost less than PyTorch's."""
+
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        image = decoded(self.images[index]) * np.float32(random.uniform(*work.GAIN))
+        image += np.float32(random.uniform(*work.OFFSET))
+        return image, self.targets[index]
+
+
+def torch_numpy_collate(samples: list[tuple[Any, Any]]) -> dict[str, Any]:
+    import torch
+
+    return {name: torch.from_numpy(array) for name, array in grain_collate(samples).items()}
+
+
 def epochs(loader: Any) -> Iterator[Any]:
     while True:
         yield from loader
 
 
-def torch_start(data: work.Lines, workers: int) -> Callable[[], Measure]:
+def torch_start(
+    dataset: TorchLines, collate: Callable[..., Any], workers: int
+) -> Callable[[], Measure]:
     def begin() -> Measure:
         import torch
         from torch.utils.data import DataLoader
@@ -75,11 +93,11 @@ def torch_start(data: work.Lines, workers: int) -> Callable[[], Measure]:
             torch.set_num_threads(1)  # in its favour: each call here is too small to share out
             return epochs(
                 DataLoader(
-                    TorchLines(data),
+                    dataset,
                     batch_size=work.BATCH,
                     shuffle=True,
                     drop_last=True,
-                    collate_fn=torch_collate,
+                    collate_fn=collate,
                     num_workers=workers,
                     persistent_workers=workers > 0,
                     prefetch_factor=work.PREFETCH // workers if workers else None,
@@ -137,6 +155,38 @@ def grain_start(data: work.Lines, threads: int) -> Callable[[], Measure]:
     return begin
 
 
+def whole_batch(data: work.Lines, chosen: np.ndarray, rng: np.random.Generator) -> Any:
+    """Make a batch of these indices in one call, for loaders that are handed batches of indices."""
+    gains = rng.uniform(*work.GAIN, len(chosen)).astype(np.float32)
+    offsets = rng.uniform(*work.OFFSET, len(chosen)).astype(np.float32)
+    samples = []
+    for slot, index in enumerate(chosen):
+        image = decoded(data.images[index]) * gains[slot]
+        image += offsets[slot]
+        samples.append((image, data.targets[index]))
+    return grain_collate(samples)
+
+
+def grain_batches_start(data: work.Lines, threads: int) -> Callable[[], Measure]:
+    def begin() -> Measure:
+        import grain
+
+        def stream() -> Iterator[Any]:
+            dataset = (
+                grain.MapDataset.range(len(data.images))
+                .shuffle(seed=work.SEED)
+                .repeat()
+                .batch(work.BATCH, drop_remainder=True)
+                .random_map(lambda chosen, rng: whole_batch(data, chosen, rng), seed=work.SEED)
+            )
+            options = grain.ReadOptions(num_threads=threads, prefetch_buffer_size=work.PREFETCH)
+            return iter(dataset.to_iter_dataset(options))
+
+        return streamed(stream, lambda batch: None)
+
+    return begin
+
+
 def spdl_start(data: work.Lines, threads: int) -> Callable[[], Measure]:
     def begin() -> Measure:
         from spdl.pipeline import PipelineBuilder
@@ -149,15 +199,7 @@ def spdl_start(data: work.Lines, threads: int) -> Callable[[], Measure]:
                     yield order[start : start + work.BATCH]
 
         def build(chosen: np.ndarray) -> dict[str, np.ndarray]:
-            rng = np.random.default_rng(chosen)
-            gains = rng.uniform(*work.GAIN, len(chosen)).astype(np.float32)
-            offsets = rng.uniform(*work.OFFSET, len(chosen)).astype(np.float32)
-            samples = []
-            for slot, index in enumerate(chosen):
-                image = decoded(data.images[index]) * gains[slot]
-                image += offsets[slot]
-                samples.append((image, data.targets[index]))
-            return grain_collate(samples)
+            return whole_batch(data, chosen, np.random.default_rng(chosen))
 
         def stream() -> Iterator[Any]:
             pipeline = (
@@ -227,11 +269,22 @@ def numba_start(data: work.Lines) -> Callable[[], Measure]:
 
 def contenders(data: work.Lines, *, quick: bool) -> list[Contender]:
     counts = (0, 2) if quick else (0, 1, 2)
+    torch_kinds = {
+        "PyTorch DataLoader": (TorchLines(data), torch_collate),
+        "PyTorch DataLoader, NumPy inside": (TorchNumpyLines(data), torch_numpy_collate),
+    }
     found = [
-        Contender("PyTorch DataLoader", "peer", torch_start(data, count), count) for count in counts
+        Contender(name, "peer", torch_start(*kind, count), count)
+        for name, kind in torch_kinds.items()
+        for count in counts
     ]
     found += [
-        Contender("Grain MapDataset", "peer", grain_start(data, count), count) for count in counts
+        Contender(name, "peer", start(data, count), count)
+        for name, start in {
+            "Grain MapDataset": grain_start,
+            "Grain MapDataset, a batch in one map": grain_batches_start,
+        }.items()
+        for count in counts
     ]
     found += [
         Contender("SPDL pipeline", "peer", spdl_start(data, count), count)
