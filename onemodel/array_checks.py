@@ -72,21 +72,23 @@ def slice_of(positions: slice, n: int) -> tuple[int, int, int]:
     return places.start % TWO_64, places.step % TWO_64, len(places)
 
 
-def room_for(out: Any, shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """Return ``out`` if it is a writable, C-contiguous int64 array of that shape, or a new one."""
+def room_for(out: Any, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """Return ``out`` if a kernel can fill it as an array of that shape and dtype, or a new one.
+
+    Raises:
+        ValueError: if ``out`` is neither None nor such an array.
+    """
     if out is None:
-        return np.empty(shape, np.int64)
+        return np.empty(shape, dtype)
     if (
         not isinstance(out, np.ndarray)
-        or out.dtype != np.int64
+        or out.dtype != dtype
         or out.shape != shape
-        or not out.flags.c_contiguous
-        or not out.flags.aligned
-        or not out.flags.writeable
+        or not out.flags.carray  # C-contiguous, aligned and writable
     ):
         raise ValueError(
-            f"out must be a writable, aligned, C-contiguous int64 array {list(shape)}, "
-            f"got {image_text(out)}"
+            f"out must be a writable, aligned, C-contiguous {np.dtype(dtype)} array "
+            f"{list(shape)}, got {image_text(out)}"
         )
     return out
 

@@ -9,6 +9,7 @@ from libc.string cimport memcpy
 
 import numpy as np
 
+from onemodel.array_checks import room_for
 from onemodel.arrays cimport CONTIGUOUS, Array, array_of
 from onemodel.prefetch cimport prefetch_row
 from onemodel.rows cimport address
@@ -33,7 +34,8 @@ def gather_rows(source, indices, out=None, bint streamed=False):
     Args:
         source: array of rank at least 1; it may be strided, read-only or a memory map.
         indices: int64 [n], each in [0, len(source)).
-        out: C-contiguous, writable, of source's dtype and shape [n, ...], not overlapping it.
+        out: C-contiguous, aligned, writable, of source's dtype and shape [n, ...], no memory of
+            source.
         streamed: write it with stores that go around the caches; the bytes are the same.
 
     Raises:
@@ -64,15 +66,8 @@ def gather_rows(source, indices, out=None, bint streamed=False):
         if not 0 <= places[k] < length:
             raise IndexError(f"indices must be in [0, {length}), got {places[k]} at {k}")
     shape = (rows, *source.shape[1:])
-    if out is None:
-        out = np.empty(shape, source.dtype)
-    elif out.dtype != source.dtype or out.shape != shape:
-        raise ValueError(
-            f"out must be {source.dtype} {list(shape)}, got {out.dtype} {list(out.shape)}"
-        )
-    elif not (out.flags.c_contiguous and out.flags.writeable):
-        raise ValueError("out must be C-contiguous and writable")
-    elif np.may_share_memory(source, out):
+    out = room_for(out, shape, source.dtype)
+    if np.may_share_memory(source, out):
         raise ValueError("out must share no memory with source")
     if out.size == 0 or out.dtype.itemsize == 0:
         return out

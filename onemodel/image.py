@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from onemodel.array_checks import image_text
+from onemodel.array_checks import image_text, room_for
 from onemodel.normalize import bytes_to_planar
 
 __all__ = ["gray8_to_planar", "rgb8_to_planar", "scale_and_shift"]
@@ -118,20 +118,7 @@ def convert(
     """Fill ``out`` [C, H, W] from ``pixels`` [H, W, C] of any strides."""
     height, width, channels = pixels.shape
     scale, shift = scale_and_shift(mean, std, channels)
-    shape = (channels, height, width)
-    if out is None:
-        out = np.empty(shape, np.float32)
-    elif (
-        not isinstance(out, np.ndarray)
-        or out.dtype != np.float32
-        or out.shape != shape
-        or not out.flags.c_contiguous
-        or not out.flags.writeable
-    ):
-        raise ValueError(
-            f"out must be a writable, C-contiguous float32 array {list(shape)}, "
-            f"got {image_text(out)}"
-        )
+    out = room_for(out, (channels, height, width), np.float32)
     bytes_to_planar(pixels, scale, shift, out)
     return out
 

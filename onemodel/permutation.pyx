@@ -13,6 +13,8 @@ from onemodel.vector cimport table
 
 from operator import index as index_of
 
+import numpy as np
+
 from onemodel.array_checks import position_error, positions_of, room_for, slice_of
 from onemodel.checks import TWO_63, integer, uint64
 
@@ -112,7 +114,7 @@ cdef class KeyedPermutation:
             outside |= source[k] >= self.plan.n     # a negative one as well
         if outside:
             raise position_error(wanted, self.n)
-        out = room_for(out, wanted.shape)
+        out = room_for(out, wanted.shape, np.int64)
         array_of(out, b"q", ANY_RANK, WRITABLE, &filled)
         permute_all(&self.plan, source, <uint64_t *>filled.data, given.size)
         return out
@@ -122,7 +124,7 @@ cdef class KeyedPermutation:
         cdef int64_t k
         cdef uint64_t first, step
         first, step, count = slice_of(positions, self.n)
-        out = room_for(None, (count,))
+        out = np.empty(count, np.int64)
         array_of(out, b"q", 1, WRITABLE, &filled)
         cdef uint64_t *indices = <uint64_t *>filled.data
         for k in range(filled.size):

@@ -17,6 +17,7 @@ from reference import samplers as twin
 from support import EDGE_WORDS, WORDS, integers, refused
 
 from onemodel import BucketedSampler, MixingSampler, SequentialSampler, ShuffledSampler
+from onemodel.samplers import keyed_order
 
 PLAIN = {
     SequentialSampler: twin.SequentialSampler,
@@ -132,6 +133,24 @@ def test_mixing_is_the_twins(mixture, batch_size, seed, epoch, step):
     indices = sampler.batch_indices(seed, epoch, step)
     assert_an_index_array(indices)
     assert indices.tolist() == expected.batch_indices(seed, epoch, step)
+
+
+def test_a_long_batch_is_mixed_as_short_ones_are():
+    """A slot's draw depends on nothing but its key, also where the GIL is let go."""
+    sizes, shares = [5, 0, 70, 3], [0.2, 1.0, 0.5, 0.3]
+    long = MixingSampler(sizes, shares, 10_000, steps_per_epoch=3).batch_indices(1, 2, 1)
+    short = twin.MixingSampler(sizes, shares, 300, steps_per_epoch=3).batch_indices(1, 2, 1)
+    assert long[:300].tolist() == short
+    for batch_size in (1023, 1365, 4095, 4096):  # about where it is
+        sampler = MixingSampler(sizes, shares, batch_size, steps_per_epoch=3)
+        assert sampler.batch_indices(1, 2, 1).tolist() == long[:batch_size].tolist()
+
+
+def test_a_remembered_order_answers_to_integers_only():
+    keyed_order(7, 1, 0, 0, 101)
+    for n, seed in ((7.0, 1), (7, True)):
+        with pytest.raises(TypeError):
+            keyed_order(n, seed, 0, 0, 101)
 
 
 def test_mixing_sums_its_shares_in_order():
