@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3.14 python3; 
 VENV ?= .venv
 BIN = $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
-SOURCES = $(wildcard onemodel/*.pyx onemodel/*.pxd onemodel/*.h)
+SOURCES = $(wildcard onemodel/*/*.pyx onemodel/*/*.pxd onemodel/*/*.h)
 
 .PHONY: test lint build bench wasm wasm-test wasm-browser-test wasm-benchmark clean
 
@@ -54,4 +54,4 @@ wasm-benchmark: wasm build
 	PYTHON=$(abspath $(BIN))/python node benchmarks/wasm.mjs
 
 clean:
-	rm -rf build dist *.egg-info $(VENV) wasm/dist onemodel/*.c onemodel/*.so onemodel/*.pyd
+	rm -rf build dist *.egg-info $(VENV) wasm/dist onemodel/*/*.c onemodel/*/*.so onemodel/*/*.pyd

@@ -1,4 +1,4 @@
-"""Build the Cython kernels. Everything else about the project stands in pyproject.toml."""
+"""Build the Cython kernels. Everything else about the project is in pyproject.toml."""
 
 import sys
 import sysconfig
@@ -16,7 +16,7 @@ FLAGS = ["/O2", "/fp:precise"] if sys.platform == "win32" else ["-O3", "-ffp-con
 # compiled for speed, and Cython leaves out what spares time in Python code and not in loops.
 # pyodide-build puts CFLAGS after a module's own flags; behind -Xclang the module's level counts.
 EMSCRIPTEN = "emscripten" in sysconfig.get_platform()
-LEVELS = {"collate": "-O3", "permutation": "-Os", "vector": "-O3"}
+LEVELS = {"collate": "-O3", "permutation": "-Os", "dispatch": "-O3"}
 SMALL = [
     "-DCYTHON_CLINE_IN_TRACEBACK=0",
     "-DCYTHON_USE_TYPE_SLOTS=0",
@@ -31,14 +31,14 @@ SMALL = [
 
 def kernel(path):
     """Return the extension of one .pyx file."""
-    name, sources = f"onemodel.{path.stem}", [path.as_posix()]
+    name, sources = ".".join(path.with_suffix("").parts), [path.as_posix()]
     if not EMSCRIPTEN:
         return Extension(name, sources, extra_compile_args=FLAGS)
     level = ["-Xclang", LEVELS.get(path.stem, "-Oz")]
     return Extension(name, sources, extra_compile_args=[*FLAGS, *level, *SMALL])
 
 
-kernels = [kernel(path) for path in sorted(Path("onemodel").glob("*.pyx"))]
+kernels = [kernel(path) for path in sorted(Path("onemodel").rglob("*.pyx"))]
 
 directives = {
     "language_level": 3,

@@ -1,17 +1,17 @@
 """The training data loader whose every batch can be replayed, anywhere."""
 
 from onemodel import augment, datasets, image, transforms
-from onemodel.bucketing import BucketedSampler
-from onemodel.collators import ImageBatch, ImageBatchCollator
+from onemodel._collate.collator import ImageBatch, ImageBatchCollator
+from onemodel._common.batch_key import BatchKey
+from onemodel._engine.digest import digest
+from onemodel._memory.pool import BufferPool
+from onemodel._random.permutation import KeyedPermutation
+from onemodel._random.rng import SampleRng, derive, mix
+from onemodel._samplers.bucketing import BucketedSampler
+from onemodel._samplers.samplers import MixingSampler, Sampler, SequentialSampler, ShuffledSampler
 from onemodel.datasets import ArrayDataset
-from onemodel.digests import digest
-from onemodel.keys import BatchKey
+from onemodel.datasets.sample import Sample
 from onemodel.loader import DataLoader
-from onemodel.permutation import KeyedPermutation
-from onemodel.pool import BufferPool
-from onemodel.rng import SampleRng, derive, mix
-from onemodel.sample import Sample
-from onemodel.samplers import MixingSampler, Sampler, SequentialSampler, ShuffledSampler
 from onemodel.transforms import Compose
 
 __all__ = [

@@ -12,8 +12,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from onemodel.array_checks import image_text, room_for
-from onemodel.normalize import bytes_to_planar
+from onemodel._common.array_checks import image_text, room_for
+from onemodel.transforms.normalize import bytes_to_planar
 
 __all__ = ["gray8_to_planar", "rgb8_to_planar", "scale_and_shift"]
 

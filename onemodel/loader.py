@@ -8,21 +8,21 @@ from typing import Any, Self
 
 import numpy as np
 
-from onemodel import platform
-from onemodel.array_builder import ArrayBatchBuilder
-from onemodel.bucketing import BucketedSampler
-from onemodel.builders import SampleBatchBuilder
-from onemodel.checks import TWO_64, integer, uint64
-from onemodel.describe import describe
-from onemodel.devices import resolve
-from onemodel.digests import digest
-from onemodel.keys import BatchKey
-from onemodel.pool import BufferPool
-from onemodel.rng import derive
-from onemodel.samplers import MixingSampler, Sampler, SequentialSampler, ShuffledSampler
-from onemodel.sequence import BatchSequence, Cursor
-from onemodel.state import check_state, make_state
-from onemodel.stats import LoaderStats
+from onemodel._common import threads
+from onemodel._common.batch_key import BatchKey
+from onemodel._common.describe import describe
+from onemodel._common.integers import TWO_64, integer, uint64
+from onemodel._engine.array_builder import ArrayBatchBuilder
+from onemodel._engine.devices import resolve
+from onemodel._engine.digest import digest
+from onemodel._engine.prefetch import BatchSequence, Cursor
+from onemodel._engine.sample_builder import SampleBatchBuilder
+from onemodel._engine.state import check_state, make_state
+from onemodel._engine.stats import LoaderStats
+from onemodel._memory.pool import BufferPool
+from onemodel._random.rng import derive
+from onemodel._samplers.bucketing import BucketedSampler
+from onemodel._samplers.samplers import MixingSampler, Sampler, SequentialSampler, ShuffledSampler
 
 __all__ = ["DataLoader"]
 
@@ -91,7 +91,7 @@ class DataLoader:
         self.dataset = dataset
         self.seed = uint64("seed", seed)
         wanted_workers = integer("workers", workers, 0, 2**16)
-        self.workers = wanted_workers if platform.can_start_threads() else 0
+        self.workers = wanted_workers if threads.can_start_threads() else 0
         self.prefetch = integer("prefetch", prefetch, 1, 2**31)
         self._length = _dataset_length(dataset)
         self.sampler = _make_sampler(self._length, batch_size, shuffle, drop_last, sampler)

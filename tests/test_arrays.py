@@ -14,12 +14,12 @@ from reference.samplers import ShuffledSampler
 from support import assert_same_bytes, refused
 
 import onemodel
-from onemodel.array_builder import ArrayBatchBuilder
+from onemodel._common.batch_key import BatchKey
+from onemodel._engine.array_builder import ArrayBatchBuilder
+from onemodel._memory.pool import BufferPool
+from onemodel._random.rng import SampleRng
 from onemodel.datasets import ArrayDataset
-from onemodel.gather import gather_rows
-from onemodel.keys import BatchKey
-from onemodel.pool import BufferPool
-from onemodel.rng import SampleRng
+from onemodel.datasets.gather import gather_rows
 from onemodel.transforms import Compose, Normalize, OneHot, RandomCrop, RandomHorizontalFlip
 
 DTYPES = ["u1", "i2", "f4", ">f4", "f8", "c16", "?", "M8[s]", "S5", "U3", "V7", "u1,f8"]

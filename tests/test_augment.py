@@ -20,8 +20,9 @@ from reference.rng import SampleRng as TwinRng
 from support import WORDS, assert_same_bytes, refused
 
 import onemodel
-from onemodel import Compose, SampleRng, augment, vector
-from onemodel.stages import NativeAugmentation, Program
+from onemodel import Compose, SampleRng, augment
+from onemodel._simd import dispatch
+from onemodel.augment.protocol import NativeAugmentation, Program
 
 NUMBERS = st.floats(-1000, 1000, width=32)
 PIXELS = st.floats(-4, 4, width=32)
@@ -73,15 +74,15 @@ def each_variant():
     """Yield a loop over the vector variants that leaves the one in use as it was."""
 
     def loop():
-        for name in vector.variants():
-            vector.select(name)
+        for name in dispatch.variants():
+            dispatch.select(name)
             yield name
 
-    selected = vector.selected()
+    selected = dispatch.selected()
     try:
         yield loop()
     finally:
-        vector.select(selected)
+        dispatch.select(selected)
 
 
 @given(SETTINGS, IMAGES, SEEDS)

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 from test_image_table import assert_same_table
 
-from onemodel import augment, transforms, verify
-from onemodel.cli import main
+from onemodel import augment, transforms
+from onemodel._cli import verify
+from onemodel._cli.main import main
+from onemodel._cli.pack import pack
 from onemodel.datasets import ImageTable
-from onemodel.pack import pack
 
 ROOT = Path(__file__).parents[1]
 
@@ -221,11 +222,11 @@ def test_pack_goes_on_where_it_was_stopped(folder, tmp_path, stops):
 def test_pack_survives_a_kill(folder, tmp_path, monkeypatch, needs_subprocess):
     code = (
         "import os, sys\n"
-        "import onemodel.pack\n"
-        "onemodel.pack._FILES_PER_CHECKPOINT = 4\n"
+        "import onemodel._cli.pack\n"
+        "onemodel._cli.pack._FILES_PER_CHECKPOINT = 4\n"
         "def progress(done, total):\n"
         "    if done == 10: os._exit(9)\n"
-        "onemodel.pack.pack(sys.argv[1], sys.argv[2], progress=progress)\n"
+        "onemodel._cli.pack.pack(sys.argv[1], sys.argv[2], progress=progress)\n"
     )
     out = tmp_path / "out"
     killed = subprocess.run([sys.executable, "-c", code, str(folder), str(out)], cwd=ROOT)
@@ -343,7 +344,7 @@ def test_pack_says_how_to_go_on_after_ctrl_c(folder, tmp_path, capsys, monkeypat
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("onemodel.pack.pack", interrupted)
+    monkeypatch.setattr("onemodel._cli.pack.pack", interrupted)
     assert main(["pack", str(folder), str(tmp_path / "out")]) == 130
     assert "interrupted; run it again to go on from here" in capsys.readouterr().err
 
@@ -365,7 +366,14 @@ def test_usage(capsys):
 
 def test_as_a_process(tmp_path, needs_subprocess):
     done = subprocess.run(
-        [sys.executable, "-m", "onemodel.cli", "pack", str(tmp_path / "none"), str(tmp_path / "o")],
+        [
+            sys.executable,
+            "-m",
+            "onemodel._cli.main",
+            "pack",
+            str(tmp_path / "none"),
+            str(tmp_path / "o"),
+        ],
         cwd=ROOT,
         capture_output=True,
         text=True,

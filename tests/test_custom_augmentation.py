@@ -20,7 +20,7 @@ from support import assert_same_bytes, refused
 import onemodel
 from onemodel import Compose, SampleRng
 from onemodel.augment import Blur, GainOffset
-from onemodel.stages import Program
+from onemodel.augment.protocol import Program
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "custom_augmentation"
 

@@ -9,7 +9,7 @@ import pytest
 from support import refused
 
 import onemodel
-from onemodel.devices import resolve
+from onemodel._engine.devices import resolve
 
 
 def test_none_and_callables_are_themselves():

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import onemodel as om
-from onemodel.platform import can_start_threads
+from onemodel._common.threads import can_start_threads
 
 ROOT = Path(__file__).resolve().parent.parent
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -122,7 +122,7 @@ def test_every_relative_link_leads_somewhere(page):
 @pytest.mark.parametrize("name", ["onemodel", *MODULES])
 def test_the_examples_of_a_module_run(name, tmp_path, monkeypatch):
     """Cython modules too: they list their docstrings in `__test__` and as attributes."""
-    if name == "onemodel.platform" and not can_start_threads():
+    if name == "onemodel._common.threads" and not can_start_threads():
         pytest.skip("its example says that threads can start, and here they cannot")
     monkeypatch.chdir(tmp_path)
     module = importlib.import_module(name)

@@ -16,15 +16,15 @@ from onemodel import (
     SampleRng,
     ShuffledSampler,
 )
+from onemodel._collate.inputs import Columns, from_columns
+from onemodel._engine.sample_builder import SampleBatchBuilder
+from onemodel._random.batch_rng import BatchRng
 from onemodel.augment import Erase, Shift
-from onemodel.batch_rng import BatchRng
-from onemodel.blending import mix_rows
-from onemodel.builders import SampleBatchBuilder
-from onemodel.gather import gather_rows
-from onemodel.rows import RowProgram
-from onemodel.sources import Columns, from_columns
-from onemodel.stages import Program
+from onemodel.augment.protocol import Program
+from onemodel.datasets.gather import gather_rows
 from onemodel.transforms import RandomHorizontalFlip
+from onemodel.transforms._mixup import mix_rows
+from onemodel.transforms.protocol import RowProgram
 
 LAST = 2**64 - 1
 

@@ -16,7 +16,7 @@ from support import assert_same_bytes
 import onemodel
 import onemodel.datasets.table_files as table_files
 from onemodel.datasets import DigitLines, ImageTable
-from onemodel.sample import Sample
+from onemodel.datasets.sample import Sample
 
 COLUMNS = ("pixels", "offsets", "widths", "targets", "target_offsets", "labels")
 

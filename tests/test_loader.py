@@ -673,7 +673,7 @@ def test_async_for_lets_others_run_between_batches():
 
 def test_a_platform_without_threads_runs_without_workers(monkeypatch):
     """As in a browser: no error, no warning, no thread, the same batches."""
-    monkeypatch.setattr("onemodel.platform.can_start_threads", lambda: False)
+    monkeypatch.setattr("onemodel._common.threads.can_start_threads", lambda: False)
 
     def no_start(thread):
         raise RuntimeError("can't start new thread")

@@ -12,7 +12,8 @@ from reference import permutation as twin
 from reference import rng as twin_rng
 from support import EDGE_WORDS, WORDS, assert_same_bytes, integers, refused
 
-from onemodel import KeyedPermutation, vector
+from onemodel import KeyedPermutation
+from onemodel._simd import dispatch
 
 LARGEST = 2**63 - 1
 ANY_N = st.one_of(
@@ -118,18 +119,18 @@ def test_long_runs_are_the_single_answers(count, spare):
     assert permutation[:count].tolist() == [permutation[p] for p in range(count)]
 
 
-@pytest.mark.parametrize("variant", vector.variants())
+@pytest.mark.parametrize("variant", dispatch.variants())
 @given(st.integers(2, 2**63 - 1), EDGE_WORDS, st.data())
 def test_every_variant_gives_the_twins_indices(variant, n, key, data):
-    before = vector.selected()
-    vector.select(variant)
+    before = dispatch.selected()
+    dispatch.select(variant)
     try:
         positions = data.draw(st.lists(st.integers(0, n - 1), max_size=40))
         expected = twin.KeyedPermutation(n, key)
         wanted = np.array([expected[p] for p in positions], dtype=np.int64)
         assert_same_bytes(KeyedPermutation(n, key).take(np.array(positions, np.int64)), wanted)
     finally:
-        vector.select(before)
+        dispatch.select(before)
 
 
 @pytest.mark.parametrize("places", [slice(0, 1, 0), slice("a"), slice(0.5)])

@@ -6,13 +6,14 @@ import types
 import numpy as np
 import pytest
 
-from onemodel import ArrayDataset, DataLoader, digest, platform
+from onemodel import ArrayDataset, DataLoader, digest
+from onemodel._common import threads
 
 DATA = ArrayDataset(np.arange(40, dtype=np.int64))
 
 
 def pretend(monkeypatch, name, **more):
-    monkeypatch.setattr(platform, "sys", types.SimpleNamespace(platform=name, **more))
+    monkeypatch.setattr(threads, "sys", types.SimpleNamespace(platform=name, **more))
 
 
 def browser(pthreads):
@@ -32,7 +33,7 @@ def browser(pthreads):
 )
 def test_threads_are_a_capability(monkeypatch, name, more, expected):
     pretend(monkeypatch, name, **more)
-    assert platform.can_start_threads() is expected
+    assert threads.can_start_threads() is expected
 
 
 @pytest.mark.parametrize(("name", "more"), [("emscripten", browser(False)), ("wasi", {})])

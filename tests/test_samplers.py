@@ -17,7 +17,7 @@ from reference import samplers as twin
 from support import EDGE_WORDS, WORDS, integers, refused
 
 from onemodel import BucketedSampler, MixingSampler, SequentialSampler, ShuffledSampler
-from onemodel.samplers import keyed_order
+from onemodel._samplers.samplers import keyed_order
 
 PLAIN = {
     SequentialSampler: twin.SequentialSampler,

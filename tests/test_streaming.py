@@ -3,26 +3,27 @@
 import numpy as np
 import pytest
 
-from onemodel import Sample, vector
+from onemodel import Sample
+from onemodel._collate.collate import collate
+from onemodel._collate.inputs import from_samples
+from onemodel._memory.pool import BufferPool
+from onemodel._random.batch_rng import BatchRng
+from onemodel._simd import dispatch
 from onemodel.augment import Blur, GainOffset, Invert
-from onemodel.batch_rng import BatchRng
-from onemodel.collate import collate
-from onemodel.gather import gather_rows
-from onemodel.pool import BufferPool
-from onemodel.rows import RowProgram
-from onemodel.sources import from_samples
-from onemodel.stages import Program
+from onemodel.augment.protocol import Program
+from onemodel.datasets.gather import gather_rows
 from onemodel.transforms import Normalize, RandomHorizontalFlip
+from onemodel.transforms.protocol import RowProgram
 
 RNG = np.random.default_rng(11)
 
 
-@pytest.fixture(params=vector.variants())
+@pytest.fixture(params=dispatch.variants())
 def variant(request):
-    before = vector.selected()
-    vector.select(request.param)
+    before = dispatch.selected()
+    dispatch.select(request.param)
     yield request.param
-    vector.select(before)
+    dispatch.select(before)
 
 
 @pytest.mark.parametrize("parts", [[], [GainOffset(), Invert(0.5)], [Blur(1.0), GainOffset()]])

@@ -10,14 +10,13 @@ from reference import transforms as twin
 from support import WORDS, assert_same_bytes, refused
 
 import onemodel
-from onemodel import vector
-from onemodel.array_builder import ArrayBatchBuilder
-from onemodel.batch_rng import BatchRng
+from onemodel._common.batch_key import BatchKey
+from onemodel._engine.array_builder import ArrayBatchBuilder
+from onemodel._memory.pool import BufferPool
+from onemodel._random.batch_rng import BatchRng
+from onemodel._random.rng import SampleRng, derive
+from onemodel._simd import dispatch
 from onemodel.datasets import ArrayDataset
-from onemodel.keys import BatchKey
-from onemodel.pool import BufferPool
-from onemodel.rng import SampleRng, derive
-from onemodel.rows import RowProgram
 from onemodel.transforms import (
     Compose,
     CutMix,
@@ -28,6 +27,7 @@ from onemodel.transforms import (
     RandomCrop,
     RandomHorizontalFlip,
 )
+from onemodel.transforms.protocol import RowProgram
 
 SIDES = st.integers(1, 37)
 ALPHAS = st.integers(1, 16).map(lambda k: 1.0 / k)
@@ -104,8 +104,8 @@ def test_normalize(images, data):
     mean = data.draw(numbers | st.lists(numbers, min_size=count, max_size=count))
     std = data.draw(deviations | st.lists(deviations, min_size=count, max_size=count))
     expected = stacked(twin.normalize, images, mean, std)
-    for name in vector.variants():
-        vector.select(name)
+    for name in dispatch.variants():
+        dispatch.select(name)
         assert_same_bytes(Normalize(mean, std)(SampleRng(0), images), expected)
 
 
@@ -201,8 +201,8 @@ def test_a_program_is_its_parts(images, parts, seed, data):
     places = st.lists(st.integers(0, max(len(images) - 1, 0)), max_size=9 if len(images) else 0)
     indices = np.array(data.draw(places), np.int64)
     expected = Compose(parts)(BatchRng(seed), images[indices])
-    for name in vector.variants():
-        vector.select(name)
+    for name in dispatch.variants():
+        dispatch.select(name)
         result = np.full((len(indices), *program.shape), 77, program.dtype)
         program.run(BatchRng(seed), images, indices, result)
         assert_same_bytes(result, expected)
@@ -218,8 +218,8 @@ def test_large_batches_take_the_same_bytes_around_the_caches(last, width, offset
     program = RowProgram(parts, images.dtype, images.shape[1:])
     expected = Compose(parts)(BatchRng(3), images[:9])
     size = 700 * int(np.prod(program.shape))
-    for name in vector.variants():
-        vector.select(name)
+    for name in dispatch.variants():
+        dispatch.select(name)
         memory = np.zeros(size + offset, program.dtype)
         result = memory[offset:].reshape(700, *program.shape)
         program.run(BatchRng(3), images, None, result)

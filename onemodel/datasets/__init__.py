@@ -2,6 +2,6 @@
 
 from onemodel.datasets.arrays import ArrayDataset
 from onemodel.datasets.digits import DigitLines
-from onemodel.datasets.table import ImageTable
+from onemodel.datasets.image_table import ImageTable
 
 __all__ = ["ArrayDataset", "DigitLines", "ImageTable"]

@@ -45,9 +45,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from onemodel.checks import integer, uint64
-from onemodel.rng import SampleRng, derive
-from onemodel.sample import Sample
+from onemodel._common.integers import integer, uint64
+from onemodel._random.rng import SampleRng, derive
+from onemodel.datasets.sample import Sample
 
 #: The stream of `Derive` that line i is drawn from, with i as the step.
 STREAM = 7

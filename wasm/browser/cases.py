@@ -201,7 +201,7 @@ async def heartbeat():
 
 async def report():
     """Return everything that the two sides compare, and which Python this is."""
-    from onemodel import verify
+    from onemodel._cli import verify
 
     warnings.simplefilter("error")
     return {

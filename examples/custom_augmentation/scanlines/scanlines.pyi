@@ -1,4 +1,4 @@
-from onemodel.stages import NativeAugmentation
+from onemodel.augment.protocol import NativeAugmentation
 
 class Scanlines(NativeAugmentation):
     def __init__(

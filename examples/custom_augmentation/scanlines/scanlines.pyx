@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t, uint64_t
 
-from onemodel.stages cimport (
+from onemodel.augment.protocol cimport (
     ImageShape,
     IntegerSpan,
     NativeAugmentation,

@@ -14,7 +14,7 @@ import numpy as np
 import picture_lines
 
 import onemodel as om
-from onemodel import verify
+from onemodel._cli import verify
 
 LINES = 2000
 

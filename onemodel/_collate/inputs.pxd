@@ -1,0 +1,46 @@
+"""Where the pixels, symbols and labels of one batch lie."""
+
+from libc.stdint cimport int32_t, int64_t
+
+from onemodel.datasets.sample cimport ImageSource
+
+
+ctypedef struct Slot:
+    ImageSource image
+    const int32_t *target
+    int64_t target_length
+    int32_t label
+    int32_t index
+
+
+cdef class Columns:
+    """A whole dataset in flat arrays, checked once."""
+    cdef readonly int64_t count
+    cdef readonly int64_t channels
+    cdef readonly int64_t height
+    cdef bint bytes             # uint8 pixels, else float32
+    cdef tuple arrays           # keeps the memory below alive
+    cdef const char *pixels
+    cdef const int64_t *offsets
+    cdef const int64_t *widths
+    cdef const int32_t *targets
+    cdef const int64_t *target_offsets
+    cdef const int32_t *labels
+    cdef const float *scale
+    cdef const float *shift
+
+
+cdef class Sources:
+    cdef Slot *slots
+    cdef readonly int64_t count
+    cdef readonly int64_t channels
+    cdef readonly int64_t height
+    cdef readonly int64_t widest
+    cdef readonly int64_t columns       # sum of the widths
+    cdef readonly int64_t symbols       # sum of the target lengths
+    cdef object owner                   # keeps the memory behind the slots alive
+    cdef bint bytes
+    cdef const float *scale             # per channel, for uint8 pixels
+    cdef const float *shift
+
+    cdef int allocate(self, int64_t count) except -1

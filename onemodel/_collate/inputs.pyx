@@ -1,0 +1,229 @@
+"""Gather what a batch is made of: from samples, or from a dataset in flat columns.
+
+This is the door of collation: everything is checked here, and the pass that follows reads
+pointers without the GIL.
+"""
+
+cimport cython
+from cpython.list cimport PyList_GET_ITEM
+from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdlib cimport calloc, free
+
+import numpy as np
+
+from onemodel._common.array_checks import check_columns
+from onemodel._memory.arrays cimport CONTIGUOUS, Array, array_of
+from onemodel._simd.cache_hint cimport prefetch_row
+from onemodel.datasets.sample cimport Sample
+
+__all__ = ["Columns", "Sources", "from_columns", "from_samples", "pick"]
+
+cdef enum:
+    INT32_LIMIT = 0x7FFFFFFF
+    AHEAD = 8                   # samples asked for before they are looked at
+    HOT_BYTES = 128             # of a Sample: what collation looks at stands in front
+
+
+cdef class Columns:
+    """A whole image dataset in flat arrays: image i has the elements from ``offsets[i]`` on.
+
+    Args:
+        pixels: uint8 or float32 [total]; image i is planar [channels, height, widths[i]].
+        offsets: int64 [n + 1], rising by ``channels * height * widths[i]`` from 0.
+        widths: int64 [n], at least 1.
+        targets: int32 [total]; target_offsets: int64 [n + 1], never falling, from 0.
+        labels: int32 [n].
+        channels, height: at least 1.
+        scale, shift: float32 [channels]; a uint8 pixel p becomes ``p * scale - shift``.
+
+    Raises:
+        TypeError, ValueError: if the arrays do not describe one dataset.
+    """
+
+    @cython.embedsignature.format("c")
+    def __init__(
+        self, pixels, offsets, widths, targets, target_offsets, labels, channels, height, scale,
+        shift,
+    ):
+        cdef Array found
+        cdef int64_t size
+        arrays = (pixels, offsets, widths, targets, target_offsets, labels, scale, shift)
+        if self.arrays is not None:
+            raise TypeError("Columns are made once")
+        for each in arrays:         # other buffers may move while somebody looks at them
+            if not isinstance(each, np.ndarray):
+                raise TypeError(f"columns must be NumPy arrays, got {type(each).__name__}")
+        self.channels, self.height = channels, height
+        self.bytes = pixels.dtype.kind == "u"
+        array_of(pixels, c"B" if self.bytes else c"f", 1, CONTIGUOUS, &found)
+        self.pixels, size = <const char *>found.data, found.size
+        array_of(offsets, b"q", 1, CONTIGUOUS, &found)
+        self.offsets = <const int64_t *>found.data
+        array_of(widths, b"q", 1, CONTIGUOUS, &found)
+        self.widths = <const int64_t *>found.data
+        array_of(targets, b"i", 1, CONTIGUOUS, &found)
+        self.targets = <const int32_t *>found.data
+        array_of(target_offsets, b"q", 1, CONTIGUOUS, &found)
+        self.target_offsets = <const int64_t *>found.data
+        array_of(labels, b"i", 1, CONTIGUOUS, &found)
+        self.labels = <const int32_t *>found.data
+        array_of(scale, b"f", 1, CONTIGUOUS, &found)
+        self.scale = <const float *>found.data
+        array_of(shift, b"f", 1, CONTIGUOUS, &found)
+        self.shift = <const float *>found.data
+        check_columns(
+            size, offsets, widths, targets, target_offsets, len(labels), self.channels,
+            self.height, scale, shift
+        )
+        self.arrays = arrays
+        self.count = len(labels)    # last: of columns that were refused there are none
+
+
+cdef class Sources:
+    """The slots of one batch; made by ``from_samples`` and ``from_columns``."""
+
+    def __dealloc__(self):
+        free(self.slots)
+
+    cdef int allocate(self, int64_t count) except -1:
+        # one more than there are, all zero: what follows the last slot can be looked at
+        self.slots = <Slot *>calloc(count + 1, sizeof(Slot))
+        if self.slots == NULL:
+            raise MemoryError(f"no memory for {count} slots")
+        self.count = count
+        return 0
+
+
+def pick(list dataset not None, indices, uint64_t first_slot):
+    """Return ``[dataset[i] for i in indices]``.
+
+    The objects lie anywhere in memory: each is asked for before its turn comes.
+
+    Args:
+        indices: int64 array, contiguous; index k is that of slot ``first_slot + k``.
+
+    Raises:
+        IndexError: if an index is not in [0, len(dataset)), with a note of the slot.
+    """
+    cdef int64_t k, index, ahead
+    cdef Array given
+    array_of(indices, b"q", 1, CONTIGUOUS, &given)
+    cdef const int64_t *places = <const int64_t *>given.data
+    cdef list picked = []
+    for k in range(given.size):
+        if k + AHEAD < given.size:
+            ahead = places[k + AHEAD]
+            if 0 <= ahead < len(dataset):
+                prefetch_row(<const char *>PyList_GET_ITEM(dataset, ahead), HOT_BYTES)
+        index = places[k]
+        if not 0 <= index < len(dataset):
+            raise outside(index, len(dataset), first_slot + k)
+        picked.append(dataset[index])
+    return picked
+
+
+def from_samples(samples, indices, uint64_t first_slot):
+    """Return the Sources of a list of samples.
+
+    Raises:
+        TypeError, ValueError: naming the slot and dataset index of a sample that does not fit.
+    """
+    cdef list listed = list(samples)     # our own: the caller may change theirs
+    cdef Sources sources = Sources.__new__(Sources)
+    cdef Sample sample
+    cdef Slot *slot
+    cdef int64_t k, count = len(listed)
+    cdef Array given
+    array_of(indices, b"q", 1, CONTIGUOUS, &given)
+    cdef const int64_t *places = <const int64_t *>given.data
+    if count != given.size:
+        raise ValueError(f"samples must be {given.size}, as the indices, got {count}")
+    sources.allocate(count)
+    sources.owner = listed
+    for k in range(count):
+        if not isinstance(listed[k], Sample):
+            raise TypeError(
+                f"{place(first_slot + k, places[k])} must be an onemodel.Sample, "
+                f"got {type(listed[k]).__name__}"
+            )
+        sample = <Sample>listed[k]
+        wrong = sample.resolve() if not sample.resolved else None
+        if wrong is not None:
+            raise type(wrong)(f"{place(first_slot + k, places[k])}: {wrong}")
+        if k == 0:
+            sources.channels, sources.height = sample.channels, sample.height
+        elif sample.channels != sources.channels or sample.height != sources.height:
+            raise ValueError(
+                f"{place(first_slot + k, places[k])}: image must have C={sources.channels} and "
+                f"H={sources.height} as the batch's first, got shape {list(sample.image.shape)}"
+            )
+        slot = &sources.slots[k]
+        slot.image = sample.source
+        slot.target = sample.target_data
+        slot.target_length = sample.target_length
+        slot.label = sample.label_value
+        slot.index = checked_index(places[k])
+        measure(sources, slot)
+    return sources
+
+
+def from_columns(Columns columns not None, indices, uint64_t first_slot):
+    """Return the Sources of the images at ``indices``, without a Python object for each.
+
+    Raises:
+        IndexError: if an index is not in [0, n), with a note of the slot.
+    """
+    cdef Sources sources = Sources.__new__(Sources)
+    cdef int64_t k, index, row
+    cdef int64_t size = 1 if columns.bytes else 4
+    cdef Slot *slot
+    cdef Array given
+    array_of(indices, b"q", 1, CONTIGUOUS, &given)
+    sources.allocate(given.size)
+    sources.owner = columns
+    sources.channels, sources.height = columns.channels, columns.height
+    sources.bytes = columns.bytes
+    sources.scale, sources.shift = columns.scale, columns.shift
+    for k in range(sources.count):
+        index = (<const int64_t *>given.data)[k]
+        if not 0 <= index < columns.count:
+            raise outside(index, columns.count, first_slot + k)
+        slot = &sources.slots[k]
+        row = columns.widths[index] * size
+        slot.image.pixels = columns.pixels + columns.offsets[index] * size
+        slot.image.plane_stride = row * columns.height
+        slot.image.row_stride = row
+        slot.image.column_stride = size
+        slot.image.width = columns.widths[index]
+        slot.target_length = columns.target_offsets[index + 1] - columns.target_offsets[index]
+        if slot.target_length:
+            slot.target = &columns.targets[columns.target_offsets[index]]
+        slot.label = columns.labels[index]
+        slot.index = checked_index(index)
+        measure(sources, slot)
+    return sources
+
+
+cdef object outside(int64_t index, int64_t count, uint64_t slot):
+    error = IndexError(f"index must be in [0, {count}), got {index}")
+    error.add_note(f"slot {slot}, dataset index {index}")
+    return error
+
+
+cdef int32_t checked_index(int64_t index) except? -1:
+    if not 0 <= index <= INT32_LIMIT:
+        raise ValueError(f"index must be in [0, 2**31), got {index}: a batch's indices are int32")
+    return <int32_t>index
+
+
+cdef int measure(Sources sources, const Slot *slot) except -1:
+    sources.widest = max(sources.widest, slot.image.width)
+    sources.columns += slot.image.width
+    sources.symbols += slot.target_length
+    if slot.image.width > INT32_LIMIT or slot.target_length > INT32_LIMIT:
+        raise ValueError("widths and target lengths must be below 2**31: batches hold int32")
+    return 0
+
+
+cdef str place(uint64_t slot, int64_t index):
+    return f"sample at slot {slot} (dataset index {index})"

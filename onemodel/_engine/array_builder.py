@@ -1,0 +1,171 @@
+"""The batch builder of the array face: a key and a dataset to a transformed batch.
+
+The plain route gathers the rows and then calls each part of the transform on the whole batch.
+Where the dataset is an ``ArrayDataset`` and the transform begins with native row transforms,
+these run inside the gather, each row while it is in the first cache; the bytes are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onemodel._common.batch_key import BatchKey
+from onemodel._common.batch_structure import Field, Structure, field_of, row_count, take
+from onemodel._common.compose import Compose
+from onemodel._common.describe import describe
+from onemodel._memory.pool import BufferPool
+from onemodel._random.batch_rng import BatchRng
+from onemodel.datasets.arrays import ArrayDataset
+from onemodel.datasets.gather import gather_rows
+from onemodel.transforms.one_hot import OneHot
+from onemodel.transforms.protocol import NativeTransform, RowProgram
+
+__all__ = ["ArrayBatchBuilder"]
+
+Transform = Callable[..., Any]
+
+
+class _Plan(NamedTuple):
+    """What runs inside the gather, and what is called afterwards."""
+
+    program: RowProgram | None
+    field: Field
+    rest: tuple[Transform, ...]
+
+
+class ArrayBatchBuilder:
+    """Gather the rows of a batch and transform it as a whole.
+
+    Args:
+        dataset: an ``ArrayDataset``; or any object whose ``dataset[indices]``, indices an int64
+            array, gives a batch; or one with ``__getitems__(list)``, whose result is a batch or,
+            as in PyTorch, a list of samples. A batch is an array, a tuple or a dict of arrays.
+        transform: ``transform(rng, batch) -> batch`` (or None for an edit in place); ``rng`` is
+            a ``BatchRng``. None for no transform.
+        pool: where the batches' memory comes from and returns to.
+
+    Raises:
+        TypeError, ValueError: if a native transform does not accept the dataset's arrays.
+    """
+
+    def __init__(self, dataset: Any, transform: Transform | None, pool: BufferPool) -> None:
+        self._dataset = dataset
+        self._pool = pool
+        if transform is None:
+            parts: tuple[Transform, ...] = ()
+        else:
+            parts = transform.parts if isinstance(transform, Compose) else (transform,)
+        # a subclass that overrides what indexing means is asked, and not looked through
+        self._own = isinstance(dataset, ArrayDataset) and (
+            type(dataset).__getitem__ is ArrayDataset.__getitem__
+        )
+        self._plan = _plan(dataset, parts) if self._own else _Plan(None, None, parts)
+
+    def build(self, key: BatchKey) -> Structure:
+        """Return the batch of ``key``.
+
+        Raises:
+            ValueError: if the dataset or a part of the transform gives another number of rows
+                than the key has indices; the error names it, with epoch and step.
+        """
+        indices = np.ascontiguousarray(key.indices, np.int64)
+        rng = BatchRng(key.seed, key.epoch, key.step, key.first_slot)
+        rng.use_pool(self._pool)
+        if self._own:
+            batch = self._gather(rng, indices)
+        else:
+            batch = _fetch(self._dataset, indices)
+            _check_rows("dataset", self._dataset, batch, key)
+        for part in self._plan.rest:
+            result = part(rng, batch)
+            if result is not None:
+                batch = result
+            _check_rows("transform", part, batch, key)
+        return batch
+
+    def _gather(self, rng: BatchRng, indices: NDArray[np.int64]) -> Structure:
+        program, fused, _ = self._plan
+        rows = len(indices)
+
+        def made(field: Field, array: NDArray[Any]) -> NDArray[Any]:
+            if program is not None and field == fused:
+                result = self._pool.rent((rows, *program.shape), program.dtype)
+                program.run(rng, array, indices, result, self._pool.rotates)
+                return result
+            result = self._pool.rent((rows, *array.shape[1:]), array.dtype)
+            return gather_rows(array, indices, result, self._pool.rotates)
+
+        return self._dataset.map_fields(made)
+
+
+def _plan(dataset: ArrayDataset, parts: tuple[Transform, ...]) -> _Plan:
+    """Take the leading row transforms of one field out of the parts.
+
+    A OneHot of another field among them draws nothing and touches nothing that they read, so it
+    may as well come after them.
+    """
+    arrays = dataset.arrays
+    field: Field = None
+    fused: list[NativeTransform] = []
+    later: list[Transform] = []
+    position = 0
+    for part in parts:
+        if isinstance(part, NativeTransform):
+            own = field_of(arrays, part.key, 0)
+            if fused and own != field:
+                break
+            if own in [field_of(arrays, one.key, 1) for one in later if isinstance(one, OneHot)]:
+                break
+            field = own
+            fused.append(part)
+        elif isinstance(part, OneHot):
+            if fused and field_of(arrays, part.key, 1) == field:
+                break
+            later.append(part)
+        else:
+            break
+        position += 1
+    source = take(arrays, field) if fused else None
+    if source is None or not (source[0].flags.c_contiguous and source.flags.aligned):
+        return _Plan(None, None, parts)
+    program = RowProgram(fused, source.dtype, source.shape[1:])
+    return _Plan(program, field, (*later, *parts[position:]))
+
+
+def _fetch(dataset: Any, indices: NDArray[np.int64]) -> Structure:
+    """Ask a dataset that is not ours for a batch."""
+    if hasattr(dataset, "__getitems__"):
+        found = dataset.__getitems__(indices.tolist())
+        if isinstance(found, list):
+            return _stacked(found)
+        return found
+    found = dataset[indices]
+    return tuple(found) if isinstance(found, list) else found
+
+
+def _stacked(samples: list[Any]) -> Structure:
+    """Make a batch out of samples of one structure: arrays and numbers are stacked."""
+    if not samples:
+        raise ValueError("dataset.__getitems__ must return samples, got none")
+    first = samples[0]
+    if isinstance(first, dict):
+        return {name: np.stack([sample[name] for sample in samples]) for name in first}
+    if isinstance(first, tuple | list):
+        return tuple(np.stack(column) for column in zip(*samples, strict=True))
+    return np.stack(samples)
+
+
+def _check_rows(role: str, culprit: Any, batch: Structure, key: BatchKey) -> None:
+    """Raise if the batch has not as many rows as the key asks for."""
+    name = describe(culprit) if role == "transform" else type(culprit).__name__
+    where = f"in epoch {key.epoch}, step {key.step}"
+    try:
+        rows = row_count(batch)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{role} {name} must return arrays of rows {where}: {error}") from None
+    if rows != len(key.indices):
+        raise ValueError(f"{role} {name} must return {len(key.indices)} rows {where}, got {rows}")

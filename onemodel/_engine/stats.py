@@ -1,0 +1,83 @@
+"""What a loader measured of itself, always on."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+from onemodel._memory.pool import PoolStats
+
+__all__ = ["LoaderStats"]
+
+
+@dataclass
+class LoaderStats:
+    """Sums over all batches that the consumer took, in every pass of the loader.
+
+    Attributes:
+        batches: how many were taken.
+        build_seconds: time spent building them, over all threads.
+        wait_seconds: time the consumer waited for them (without workers: for their building).
+        away_seconds: time the consumer spent between one batch and its asking for the next.
+        ready_batches: batches found finished, summed over the takes.
+        prefetch: depth of the ring, 0 without workers.
+        real_columns, padded_columns: image columns before and after padding; 0 for arrays.
+        pool: the counters of the pool behind the batches.
+    """
+
+    batches: int = 0
+    build_seconds: float = 0.0
+    wait_seconds: float = 0.0
+    away_seconds: float = 0.0
+    ready_batches: int = 0
+    prefetch: int = 0
+    real_columns: int = 0
+    padded_columns: int = 0
+    pool: PoolStats = field(default_factory=lambda: PoolStats(0, 0, 0, 0))
+    _lock: Any = field(default_factory=threading.Lock, repr=False, compare=False)
+
+    @property
+    def occupancy(self) -> float:
+        """The mean part of the ring that was ready when the consumer came, in [0, 1]."""
+        takes = self.batches * self.prefetch
+        return min(1.0, self.ready_batches / takes) if takes else 0.0
+
+    @property
+    def padding_waste(self) -> float:
+        """The part of all image columns that was padding, in [0, 1)."""
+        return 1.0 - self.real_columns / self.padded_columns if self.padded_columns else 0.0
+
+    @property
+    def bottleneck(self) -> str:
+        """One line that says what the run waited for."""
+        total = self.wait_seconds + self.away_seconds
+        if self.batches == 0 or total <= 0:
+            return "no batch was taken yet"
+        share = self.wait_seconds / total
+        if share > 0.1:
+            return (
+                f"the loader is the bottleneck: the trainer waited for batches "
+                f"{share:.0%} of its time"
+            )
+        return f"the trainer is the bottleneck: it waited for batches only {share:.1%} of its time"
+
+    def record(
+        self, built: float, waited: float, away: float, ready: int, real: int, padded: int
+    ) -> None:
+        """Count one batch that was taken."""
+        with self._lock:
+            self.batches += 1
+            self.build_seconds += built
+            self.wait_seconds += waited
+            self.away_seconds += away
+            self.ready_batches += ready
+            self.real_columns += real
+            self.padded_columns += padded
+
+    def __str__(self) -> str:
+        return (
+            f"{self.batches} batches, built in {self.build_seconds:.3f} s, "
+            f"waited {self.wait_seconds:.3f} s, ring {self.occupancy:.0%} full, "
+            f"padding {self.padding_waste:.1%}; {self.bottleneck}"
+        )

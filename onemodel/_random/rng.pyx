@@ -1,0 +1,273 @@
+"""The one generator of the library: SplitMix64, its draws, and the seed derivation.
+
+Source: docs/specification.md, section "Random numbers". Kernels use the inline functions of
+rng.pxd; this file is their Python face and the array loops.
+"""
+
+cimport cython
+from cpython.pycapsule cimport PyCapsule_New
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+import math
+import threading
+
+import numpy as np
+
+from onemodel._memory.arrays cimport ANY_RANK, WRITABLE, Array, array_of
+from onemodel._common.integers import TWO_63, dimensions, integer, uint64
+from onemodel._simd.feistel cimport Feistel, feistel, permute
+
+__all__ = ["SampleRng", "derive", "mix", "slot_rng"]
+
+
+def mix(x):
+    """Return SplitMix64's output for the state ``x``: a bijection of [0, 2**64).
+
+    >>> hex(mix(0))
+    '0xe220a8397b1dcdaf'
+    """
+    return mix64(uint64("x", x))
+
+
+def derive(seed, epoch, step, slot, stream):
+    """Return the state in [0, 2**64) of the generator for these coordinates.
+
+    Every coordinate is hashed, so neighbouring runs, steps and slots share nothing. Streams in
+    use: 0 transform, 1 augmentation, 2 array rows, 7 DigitLines, 101 to 104 samplers.
+
+    Raises:
+        TypeError, ValueError: if an argument is not an integer in [0, 2**64).
+
+    >>> hex(derive(42, 1, 2, 3, 4))
+    '0xde89cf4a90b00915'
+    """
+    return derive64(
+        uint64("seed", seed),
+        uint64("epoch", epoch),
+        uint64("step", step),
+        uint64("slot", slot),
+        uint64("stream", stream),
+    )
+
+
+def slot_rng(uint64_t seed, uint64_t epoch, uint64_t step, uint64_t slot, uint64_t stream):
+    """Return ``SampleRng(derive(...))`` of coordinates that were checked before."""
+    return SampleRng.start(derive64(seed, epoch, step, slot, stream))
+
+
+cdef class SampleRng:
+    """SplitMix64 from a given state: the same draws on every platform and NumPy version.
+
+    The scalar draws define the stream; element k of an array draw is the k-th scalar draw.
+    One generator is for one thread.
+
+    Args:
+        state: integer in [0, 2**64), for example what ``derive`` returns.
+
+    >>> rng = SampleRng(0)
+    >>> hex(rng.next_u64())
+    '0xe220a8397b1dcdaf'
+    >>> rng.next_int(6)
+    2
+    >>> rng.random(2)
+    array([0.02643377, 0.97088198])
+    """
+
+    @cython.embedsignature.format("c")
+    def __init__(self, state):
+        self.current = uint64("state", state)
+
+    @staticmethod
+    cdef SampleRng start(uint64_t state):
+        """The constructor for kernels: no Python integer, no check."""
+        cdef SampleRng rng = SampleRng.__new__(SampleRng)
+        rng.current = state
+        return rng
+
+    @property
+    def state(self):
+        """The state, an integer in [0, 2**64): ``SampleRng(rng.state)`` draws what is to come."""
+        return self.current
+
+    def __repr__(self):
+        return f"SampleRng({self.current:#018x})"
+
+    def __reduce__(self):
+        return SampleRng, (self.current,)
+
+    def next_u64(self):
+        """Return the next integer in [0, 2**64)."""
+        return next_u64(&self.current)
+
+    def next_single(self):
+        """Return a float in [0, 1) that is a multiple of 2**-24, so exact in float32."""
+        return next_single(&self.current)
+
+    def next_double(self):
+        """Return a float in [0, 1) that is a multiple of 2**-53."""
+        return next_double(&self.current)
+
+    def next_int(self, n):
+        """Return an unbiased integer in [0, n), for n in [1, 2**64)."""
+        cdef uint64_t bound = integer("n", n, 1, 1 << 64)
+        return next_below(&self.current, bound)
+
+    def next_normal(self):
+        """Return the sum of twelve ``next_single`` in float32, less 6: mean 0, variance 1."""
+        return next_normal(&self.current)
+
+    def random(self, size=None, dtype=np.float64):
+        """Return uniform floats in [0, 1): ``next_double``, or ``next_single`` for float32.
+
+        Args:
+            size: None for a Python float, else the array's length or shape.
+            dtype: float64 or float32.
+        """
+        cdef Array flat
+        cdef int64_t k
+        kind = np.dtype(dtype)
+        if kind == np.float64:
+            if size is None:
+                return next_double(&self.current)
+            values = np.empty(dimensions(size), np.float64)
+            array_of(values, b"d", ANY_RANK, WRITABLE, &flat)
+            with nogil:
+                for k in range(flat.size):
+                    (<double *>flat.data)[k] = next_double(&self.current)
+        elif kind == np.float32:
+            if size is None:
+                return next_single(&self.current)
+            values = np.empty(dimensions(size), np.float32)
+            array_of(values, b"f", ANY_RANK, WRITABLE, &flat)
+            with nogil:
+                for k in range(flat.size):
+                    (<float *>flat.data)[k] = next_single(&self.current)
+        else:
+            raise TypeError(f"dtype must be float64 or float32, got {kind}")
+        return values
+
+    def uniform(self, low=0.0, high=1.0, size=None):
+        """Return ``low + (high - low) * next_double()`` in float64, elementwise.
+
+        Raises:
+            ValueError: if low or high is not finite, or their difference is not.
+        """
+        cdef double start = low
+        cdef double span = <double>high - start
+        if not (math.isfinite(start) and math.isfinite(<double>high) and math.isfinite(span)):
+            raise ValueError(f"low and high must be finite with a finite span, got {low}, {high}")
+        if size is None:
+            return start + span * next_double(&self.current)
+        values = np.empty(dimensions(size), np.float64)
+        cdef Array flat
+        cdef int64_t k
+        array_of(values, b"d", ANY_RANK, WRITABLE, &flat)
+        with nogil:
+            for k in range(flat.size):
+                (<double *>flat.data)[k] = start + span * next_double(&self.current)
+        return values
+
+    def integers(self, low, high=None, size=None):
+        """Return unbiased int64 integers in [low, high), or in [0, low) where high is None.
+
+        Raises:
+            ValueError: unless -2**63 <= low < high <= 2**63 and high - low < 2**64.
+        """
+        if high is None:
+            low, high = 0, low
+        low = integer("low", low, -TWO_63, TWO_63)
+        high = integer("high", high, -TWO_63, TWO_63 + 1)
+        cdef uint64_t span = integer("high - low", high - low, 1, 1 << 64)
+        cdef uint64_t start = low & 0xFFFFFFFFFFFFFFFF
+        if size is None:
+            return <int64_t>(start + next_below(&self.current, span))
+        values = np.empty(dimensions(size), np.int64)
+        cdef Array flat
+        cdef int64_t k
+        array_of(values, b"q", ANY_RANK, WRITABLE, &flat)
+        with nogil:
+            for k in range(flat.size):
+                # modulo 2^64 and back to signed: low + draw without an overflow
+                (<int64_t *>flat.data)[k] = <int64_t>(start + next_below(&self.current, span))
+        return values
+
+    def standard_normal(self, size=None):
+        """Return ``next_normal`` draws: a Python float, or a float32 array of shape ``size``."""
+        if size is None:
+            return next_normal(&self.current)
+        values = np.empty(dimensions(size), np.float32)
+        cdef Array flat
+        cdef int64_t k
+        array_of(values, b"f", ANY_RANK, WRITABLE, &flat)
+        with nogil:
+            for k in range(flat.size):
+                (<float *>flat.data)[k] = next_normal(&self.current)
+        return values
+
+    def permutation(self, n):
+        """Return the keyed permutation of [0, n) whose key is ``next_u64``: int64 [n].
+
+        Raises:
+            ValueError: unless n is in [0, 2**63).
+        """
+        cdef Feistel plan
+        cdef int64_t k
+        count = integer("n", n, 0, TWO_63)
+        values = np.empty(count, np.int64)
+        cdef Array flat
+        array_of(values, b"q", 1, WRITABLE, &flat)
+        feistel(&plan, <uint64_t>flat.size, next_u64(&self.current))
+        with nogil:
+            for k in range(flat.size):
+                (<int64_t *>flat.data)[k] = <int64_t>permute(&plan, <uint64_t>k)
+        return values
+
+    def generator(self):
+        """Return a ``numpy.random.Generator`` that draws from this very state.
+
+        Its raw 64-bit draws are ``next_u64``, its doubles ``next_double``; both objects move the
+        one state on. What NumPy makes of them is NumPy's and may change with its version.
+        """
+        return np.random.Generator(SharedBits(self))
+
+
+# NumPy's numpy/random/bitgen.h, which is part of its stable C interface: written out so that
+# NumPy is no build dependency.
+ctypedef struct bitgen_t:
+    void *state
+    uint64_t (*next_uint64)(void *) noexcept nogil
+    uint32_t (*next_uint32)(void *) noexcept nogil
+    double (*next_double)(void *) noexcept nogil
+    uint64_t (*next_raw)(void *) noexcept nogil
+
+
+cdef uint64_t bits_u64(void *state) noexcept nogil:
+    return next_u64(<uint64_t *>state)
+
+
+cdef uint32_t bits_u32(void *state) noexcept nogil:
+    return <uint32_t>(next_u64(<uint64_t *>state) >> 32)
+
+
+cdef double bits_double(void *state) noexcept nogil:
+    return next_double(<uint64_t *>state)
+
+
+cdef class SharedBits:
+    """The bit generator that numpy.random.Generator asks for: a capsule and a lock."""
+
+    cdef SampleRng rng
+    cdef bitgen_t bits
+    cdef readonly object capsule
+    cdef readonly object lock
+
+    @cython.embedsignature.format("c")
+    def __init__(self, SampleRng rng not None):
+        self.rng = rng
+        self.lock = threading.Lock()
+        self.bits.state = &rng.current
+        self.bits.next_uint64 = bits_u64
+        self.bits.next_uint32 = bits_u32
+        self.bits.next_double = bits_double
+        self.bits.next_raw = bits_u64
+        self.capsule = PyCapsule_New(&self.bits, "BitGenerator", NULL)

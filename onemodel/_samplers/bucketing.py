@@ -1,0 +1,117 @@
+"""The bucketed sampler: batches of like lengths, in an order that is still shuffled.
+
+Source: docs/specification.md, section "Samplers", bucketed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from onemodel._common.integers import integer
+from onemodel._samplers.samplers import check_coordinates, count_steps, keyed_order
+
+__all__ = ["BucketedSampler"]
+
+POOL_STREAM = 103
+PLACE_STREAM = 104
+
+
+class BucketedSampler:
+    """Shuffle, cut into pools, sort each pool by length, shuffle the batches.
+
+    A larger pool pads less and shuffles less. The plan of an epoch takes O(n log n); those of
+    the last two epochs asked for are kept, and each is built once even when several threads ask
+    for it together.
+
+    Args:
+        lengths: integers [n] in [0, 2**32), n in [1, 2**32): the length of each item.
+        batch_size: slots of a batch, in [1, 2**31).
+        pool_batches: batches that are sorted together, at least 1.
+        drop_last: leave out the items that fill no whole batch; else one batch is short, and it
+            can stand anywhere in the epoch.
+
+    >>> sampler = BucketedSampler([5, 1, 4, 2, 3, 6], 2, pool_batches=3)
+    >>> [sampler.batch_indices(seed=0, epoch=0, step=step).tolist() for step in range(3)]
+    [[4, 2], [1, 3], [0, 5]]
+    """
+
+    def __init__(
+        self,
+        lengths: ArrayLike,
+        batch_size: int,
+        *,
+        pool_batches: int = 64,
+        drop_last: bool = True,
+    ) -> None:
+        self.lengths = _checked(lengths)
+        self.n = integer("len(lengths)", len(self.lengths), 1, 2**32)
+        self.batch_size = integer("batch_size", batch_size, 1, 2**31)
+        self.pool_batches = integer("pool_batches", pool_batches, 1, 2**31)
+        self.drop_last = bool(drop_last)
+        self.steps_per_epoch = count_steps(self.n, self.batch_size, self.drop_last)
+        self._plans: dict[tuple[int, int], NDArray[np.int64]] = {}
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._lengths_digest: str | None = None
+
+    def batch_indices(self, seed: int, epoch: int, step: int) -> NDArray[np.int64]:
+        """Return the indices of one batch, int64."""
+        seed, epoch, step = check_coordinates(self, seed, epoch, step)
+        place = keyed_order(self.steps_per_epoch, seed, epoch, 1, PLACE_STREAM)
+        first = place.inverse(step) * self.batch_size
+        return self._plan(seed, epoch)[first : first + self.batch_size].copy()
+
+    def _plan(self, seed: int, epoch: int) -> NDArray[np.int64]:
+        """Return the epoch's indices, batch after batch in sorted order."""
+        key = (seed, epoch)
+        plan = self._plans.get(key)
+        if plan is None:
+            if self._process != os.getpid():  # a forked child may have inherited a taken lock
+                self._lock, self._process = threading.Lock(), os.getpid()
+            with self._lock:
+                plan = self._plans.get(key)
+                if plan is None:
+                    plan = self._build(seed, epoch)
+                    self._plans = {**dict(list(self._plans.items())[-1:]), key: plan}
+        return plan
+
+    def _build(self, seed: int, epoch: int) -> NDArray[np.int64]:
+        kept = self.steps_per_epoch * self.batch_size if self.drop_last else self.n
+        indices = keyed_order(self.n, seed, epoch, 0, POOL_STREAM)[:kept]
+        # Unique keys: the sorted order does not depend on the sort algorithm.
+        keys = (self.lengths[indices].astype(np.uint64) << np.uint64(32)) | indices.astype(
+            np.uint64
+        )
+        pool = self.batch_size * self.pool_batches
+        whole = kept - kept % pool
+        keys[:whole].reshape(-1, pool).sort(axis=1)
+        keys[whole:].sort()
+        return (keys & np.uint64(0xFFFFFFFF)).astype(np.int64)
+
+    def __repr__(self) -> str:
+        if self._lengths_digest is None:
+            data = self.lengths.astype("<i8").tobytes()
+            self._lengths_digest = hashlib.sha256(data).hexdigest()
+        return (
+            f"BucketedSampler(lengths=<{self.n}, sha256 {self._lengths_digest}>, "
+            f"batch_size={self.batch_size}, pool_batches={self.pool_batches}, "
+            f"drop_last={self.drop_last})"
+        )
+
+
+def _checked(lengths: ArrayLike) -> NDArray[np.int64]:
+    values = np.asarray(lengths)
+    if values.ndim != 1:
+        raise ValueError(f"lengths must have one dimension, got shape {list(values.shape)}")
+    if values.size and values.dtype.kind not in "iu":
+        raise TypeError(f"lengths must be integers, got {values.dtype}")
+    if values.size and not (values.min() >= 0 and values.max() < 2**32):
+        raise ValueError(
+            f"lengths must be in [0, 2**32), got {int(values.min())} to {int(values.max())}"
+        )
+    return values.astype(np.int64)

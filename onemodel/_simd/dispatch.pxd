@@ -1,0 +1,45 @@
+"""The table of row loops that this processor runs; other kernels call through `table`."""
+
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+from onemodel._simd.feistel cimport Feistel
+
+
+cdef extern from "dispatch.h":
+    ctypedef struct Rows "onemodel_rows":
+        const void *source
+        int64_t stride
+        bint bytes
+        float scale
+        float shift
+        int64_t width
+        int64_t count
+        float *target
+        int64_t padded
+        float pad
+        bint streamed
+        const char *ahead
+        int64_t ahead_stride
+        int64_t ahead_size
+
+    ctypedef struct VectorTable "onemodel_vector_table":
+        const char *name
+        void (*stream)(float *, const float *, int64_t) noexcept nogil
+        void (*put_rows)(const Rows *) noexcept nogil
+        void (*put_gain_offset)(const Rows *, float, float) noexcept nogil
+        void (*gain_offset)(float *, const float *, int64_t, float, float) noexcept nogil
+        void (*convert)(float *, const uint8_t *, int64_t, float, float) noexcept nogil
+        void (*noise)(float *, const float *, int64_t, uint64_t, float) noexcept nogil
+        void (*reverse)(float *, const float *, int64_t) noexcept nogil
+        void (*binomial)(
+            float *, const float *, const float *, const float *, int64_t, float
+        ) noexcept nogil
+        void (*planar3)(
+            float *, const uint8_t *, int64_t, int64_t, const float *, const float *, int, int
+        ) noexcept nogil
+        void (*mirror3)(uint8_t *, const uint8_t *, int64_t) noexcept nogil
+        void (*permute)(const Feistel *, const uint64_t *, uint64_t *, int64_t) noexcept nogil
+
+
+cdef const VectorTable *table
+cdef void stream_fence() noexcept nogil

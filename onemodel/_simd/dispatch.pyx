@@ -1,0 +1,50 @@
+"""Choose the row loops for this processor: baseline everywhere, AVX2 where it is found.
+
+The choice changes how fast a batch is made and never its bytes; the tests run every variant
+against the baseline.
+"""
+
+__all__ = ["select", "selected", "variants"]
+
+
+cdef extern from "dispatch.h":
+    const VectorTable *vector_variant "onemodel_vector_variant"(int wide) noexcept nogil
+    void onemodel_stream_fence() noexcept nogil
+
+
+cdef void stream_fence() noexcept nogil:
+    onemodel_stream_fence()
+
+
+def variants():
+    """Return the names of the variants that this build and this processor can run.
+
+    >>> variants()[0]
+    'baseline'
+    """
+    return tuple(
+        vector_variant(wide).name.decode() for wide in range(2) if vector_variant(wide) is not NULL
+    )
+
+
+def selected():
+    """Return the name of the variant in use."""
+    return table.name.decode()
+
+
+def select(name):
+    """Use the named variant from now on: for tests and measurements.
+
+    Raises:
+        ValueError: if this build or this processor lacks it.
+    """
+    global table
+    for wide in range(2):
+        if vector_variant(wide) is not NULL and vector_variant(wide).name.decode() == name:
+            table = vector_variant(wide)
+            return
+    raise ValueError(f"name must be one of {variants()}, got {name!r}")
+
+
+*_, best = variants()
+select(best)

@@ -1,0 +1,318 @@
+"""Augmentations whose every pixel depends on itself and its place, not on its neighbours.
+
+Source: docs/augmentations.md; each class lists its draws in order.
+"""
+
+cimport cython
+from libc.stdint cimport int64_t, uint64_t
+
+from onemodel._common.integers import integer
+from onemodel._random.rng cimport next_below, skip_u64
+from onemodel.augment.protocol cimport (
+    ImageShape,
+    IntegerSpan,
+    NativeAugmentation,
+    Span,
+    chance_of,
+    copy_row,
+    draw_applied,
+    draw_integer,
+    draw_span,
+    integer_pair_of,
+    integer_span_of,
+    made_once,
+    number_of,
+    pair_of,
+    span_of,
+)
+from onemodel._simd.dispatch cimport Rows, table
+
+__all__ = ["Erase", "GainOffset", "Invert", "Noise"]
+
+
+ctypedef struct GainOffsetSettings:
+    Span gain
+    Span offset
+
+
+ctypedef struct GainOffsetDrawn:
+    float gain
+    float offset
+
+
+cdef void gain_offset_draw(
+    const void *settings, uint64_t *state, const ImageShape *shape, void *drawn
+) noexcept nogil:
+    cdef const GainOffsetSettings *spans = <const GainOffsetSettings *>settings
+    cdef GainOffsetDrawn *values = <GainOffsetDrawn *>drawn
+    values.gain = draw_span(&spans.gain, state)
+    values.offset = draw_span(&spans.offset, state)
+
+
+cdef void gain_offset_row(
+    const void *settings, const void *drawn, const ImageShape *shape,
+    int64_t channel, int64_t row, const float *source, float *target
+) noexcept nogil:
+    cdef const GainOffsetDrawn *values = <const GainOffsetDrawn *>drawn
+    table.gain_offset(target, source, shape.width, values.gain, values.offset)
+
+
+cdef void gain_offset_rows(
+    const void *settings, const void *drawn, const Rows *rows
+) noexcept nogil:
+    cdef const GainOffsetDrawn *values = <const GainOffsetDrawn *>drawn
+    table.put_gain_offset(rows, values.gain, values.offset)
+
+
+cdef class GainOffset(NativeAugmentation):
+    """``x * gain + offset``: one gain and one offset for an image, each operation in float32.
+
+    Draws: gain = ``low + (high - low) * next_single()``, then offset likewise. Edits rows.
+
+    Args:
+        gain: (low, high), finite, low <= high.
+        offset: (low, high), likewise.
+
+    Raises:
+        TypeError: if an argument is not a pair of numbers.
+        ValueError: if a pair is not finite in float32, or low > high.
+
+    >>> import numpy as np
+    >>> from onemodel import SampleRng
+    >>> image = np.array([[[0, 1, 2]]], np.float32)
+    >>> GainOffset(gain=(2, 2), offset=(0.5, 0.5))(SampleRng(0), image)
+    >>> image
+    array([[[0.5, 2.5, 4.5]]], dtype=float32)
+    """
+
+    cdef GainOffsetSettings settings
+    cdef readonly tuple gain
+    cdef readonly tuple offset
+
+    @cython.embedsignature.format("c")
+    def __init__(self, gain=(0.8, 1.2), offset=(-0.1, 0.1)):
+        made_once(<const void *>self.stage.draw)
+        self.gain, self.offset = pair_of("gain", gain), pair_of("offset", offset)
+        self.settings.gain = span_of("gain", self.gain)
+        self.settings.offset = span_of("offset", self.offset)
+        self.stage.settings = &self.settings
+        self.stage.drawn_bytes = sizeof(GainOffsetDrawn)
+        self.stage.draw = gain_offset_draw
+        self.stage.edit_row = gain_offset_row
+        self.stage.put_rows = gain_offset_rows
+
+    def __repr__(self):
+        return f"GainOffset(gain={self.gain}, offset={self.offset})"
+
+    def __reduce__(self):
+        return type(self), (self.gain, self.offset)
+
+
+cdef void noise_draw(
+    const void *settings, uint64_t *state, const ImageShape *shape, void *drawn
+) noexcept nogil:
+    """Keep where the sequence starts; each pixel's place in it follows from its position."""
+    (<uint64_t *>drawn)[0] = state[0]
+    skip_u64(state, 12 * <uint64_t>(shape.channels * shape.height * shape.width))
+
+
+cdef void noise_row(
+    const void *settings, const void *drawn, const ImageShape *shape,
+    int64_t channel, int64_t row, const float *source, float *target
+) noexcept nogil:
+    cdef uint64_t state = (<const uint64_t *>drawn)[0]
+    skip_u64(&state, 12 * <uint64_t>((channel * shape.height + row) * shape.width))
+    table.noise(target, source, shape.width, state, (<const float *>settings)[0])
+
+
+cdef class Noise(NativeAugmentation):
+    """``x + sigma * normal``: an independent normal draw for every pixel.
+
+    Draws: one ``next_normal()`` for each value of [C, H, W] in C order, twelve 64-bit words each.
+    The product and the sum round to float32. Edits rows.
+
+    Args:
+        sigma: standard deviation, finite, >= 0.
+
+    Raises:
+        TypeError: if sigma is not a number.
+        ValueError: if sigma is negative or not finite in float32.
+
+    >>> import numpy as np
+    >>> from onemodel import SampleRng
+    >>> image = np.zeros((1, 1, 3), np.float32)
+    >>> Noise(sigma=1)(SampleRng(5), image)
+    >>> bool((image[0, 0] == SampleRng(5).standard_normal(3)).all())
+    True
+    """
+
+    cdef float single
+    cdef readonly double sigma
+
+    @cython.embedsignature.format("c")
+    def __init__(self, sigma=0.05):
+        made_once(<const void *>self.stage.draw)
+        self.sigma = number_of("sigma", sigma)
+        if self.sigma < 0:
+            raise ValueError(f"sigma must be >= 0, got {self.sigma}")
+        self.single = <float>self.sigma
+        self.stage.settings = &self.single
+        self.stage.drawn_bytes = sizeof(uint64_t)
+        self.stage.draw = noise_draw
+        self.stage.edit_row = noise_row
+
+    def __repr__(self):
+        return f"Noise(sigma={self.sigma})"
+
+    def __reduce__(self):
+        return type(self), (self.sigma,)
+
+
+cdef void invert_row(
+    const void *settings, const void *drawn, const ImageShape *shape,
+    int64_t channel, int64_t row, const float *source, float *target
+) noexcept nogil:
+    if (<const int64_t *>drawn)[0]:
+        # 1 - x: the sign's change is exact, and the sum rounds as the difference does
+        table.gain_offset(target, source, shape.width, -1.0, 1.0)
+    else:
+        copy_row(target, source, shape.width)
+
+
+cdef class Invert(NativeAugmentation):
+    """``1 - x`` for the whole image, with probability p: dark on light becomes light on dark.
+
+    Draws: one ``next_single()``; applied where it is below p. Edits rows.
+
+    Args:
+        p: probability in [0, 1].
+
+    Raises:
+        TypeError: if p is not a number.
+        ValueError: if p is outside [0, 1].
+
+    >>> import numpy as np
+    >>> from onemodel import SampleRng
+    >>> image = np.array([[[0, 0.25, 1]]], np.float32)
+    >>> Invert(p=1)(SampleRng(0), image)
+    >>> image
+    array([[[1.  , 0.75, 0.  ]]], dtype=float32)
+    """
+
+    cdef readonly double p
+
+    @cython.embedsignature.format("c")
+    def __init__(self, p=0.5):
+        made_once(<const void *>self.stage.draw)
+        self.p = chance_of("p", p)
+        self.stage.settings = &self.p
+        self.stage.drawn_bytes = sizeof(int64_t)
+        self.stage.draw = draw_applied
+        self.stage.edit_row = invert_row
+
+    def __repr__(self):
+        return f"Invert(p={self.p})"
+
+    def __reduce__(self):
+        return type(self), (self.p,)
+
+
+ctypedef struct EraseSettings:
+    int64_t count
+    IntegerSpan size
+    float fill
+
+
+# A rectangle as far as it lies in the image: rows [top, bottom), columns [left, right).
+ctypedef struct Rectangle:
+    int64_t top
+    int64_t bottom
+    int64_t left
+    int64_t right
+
+
+cdef void erase_draw(
+    const void *settings, uint64_t *state, const ImageShape *shape, void *drawn
+) noexcept nogil:
+    cdef const EraseSettings *erase = <const EraseSettings *>settings
+    cdef Rectangle *rectangle
+    cdef int64_t height, width
+    cdef int64_t k
+    for k in range(erase.count):
+        rectangle = <Rectangle *>drawn + k
+        height = draw_integer(&erase.size, state)
+        width = draw_integer(&erase.size, state)
+        rectangle.top = <int64_t>next_below(state, <uint64_t>shape.height) - height // 2
+        rectangle.left = <int64_t>next_below(state, <uint64_t>shape.width) - width // 2
+        rectangle.bottom = min(rectangle.top + height, shape.height)
+        rectangle.right = min(rectangle.left + width, shape.width)
+        rectangle.top = max(rectangle.top, 0)
+        rectangle.left = max(rectangle.left, 0)
+
+
+cdef void erase_row(
+    const void *settings, const void *drawn, const ImageShape *shape,
+    int64_t channel, int64_t row, const float *source, float *target
+) noexcept nogil:
+    cdef const EraseSettings *erase = <const EraseSettings *>settings
+    cdef const Rectangle *rectangle
+    cdef float fill = erase.fill
+    cdef int64_t k, column
+    copy_row(target, source, shape.width)
+    for k in range(erase.count):
+        rectangle = <const Rectangle *>drawn + k
+        if rectangle.top <= row < rectangle.bottom:
+            for column in range(rectangle.left, rectangle.right):
+                target[column] = fill
+
+
+cdef class Erase(NativeAugmentation):
+    """Paint ``count`` rectangles over all channels of the image, as stains and tears do.
+
+    Draws, for each rectangle: height = ``low + next_int(high - low + 1)``, width likewise, then
+    its middle: row = ``next_int(H)``, column = ``next_int(W)``. It covers the rows
+    ``row - height // 2`` to ``row - height // 2 + height - 1`` and columns likewise, as far as
+    they lie in the image. Edits rows.
+
+    Args:
+        count: number of rectangles, an integer in [0, 1024].
+        size: (low, high), integers with 1 <= low <= high < 2**31, both included; pixels.
+        fill: the value painted, finite.
+
+    Raises:
+        TypeError: if count or a size is not an integer, or fill not a number.
+        ValueError: if one is outside its range.
+
+    >>> import numpy as np
+    >>> from onemodel import SampleRng
+    >>> image = np.ones((1, 2, 6), np.float32)
+    >>> Erase(count=1, size=(3, 3))(SampleRng(3), image)
+    >>> image
+    array([[[0., 0., 1., 1., 1., 1.],
+            [0., 0., 1., 1., 1., 1.]]], dtype=float32)
+    """
+
+    cdef EraseSettings settings
+    cdef readonly int64_t count
+    cdef readonly tuple size
+    cdef readonly double fill
+
+    @cython.embedsignature.format("c")
+    def __init__(self, count=1, size=(4, 16), fill=0.0):
+        made_once(<const void *>self.stage.draw)
+        self.count = integer("count", count, 0, 1025)
+        self.size = integer_pair_of("size", size, 1, 1 << 31)
+        self.fill = number_of("fill", fill)
+        self.settings.count = self.count
+        self.settings.size = integer_span_of(self.size)
+        self.settings.fill = <float>self.fill
+        self.stage.settings = &self.settings
+        self.stage.drawn_bytes = self.count * <int64_t>sizeof(Rectangle)
+        self.stage.draw = erase_draw
+        self.stage.edit_row = erase_row
+
+    def __repr__(self):
+        return f"Erase(count={self.count}, size={self.size}, fill={self.fill})"
+
+    def __reduce__(self):
+        return type(self), (self.count, self.size, self.fill)

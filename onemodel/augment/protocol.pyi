@@ -1,0 +1,22 @@
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onemodel._random.rng import SampleRng
+
+__all__ = ["NativeAugmentation", "Program"]
+
+class NativeAugmentation:
+    def __call__(self, rng: SampleRng, image: NDArray[np.float32]) -> None: ...
+
+class Program:
+    def __init__(self, parts: Iterable[NativeAugmentation]) -> None: ...
+    def __call__(
+        self,
+        rng: SampleRng,
+        image: NDArray[np.float32],
+        out: NDArray[np.float32] | None = ...,
+    ) -> None: ...
+    @property
+    def parts(self) -> tuple[NativeAugmentation, ...]: ...

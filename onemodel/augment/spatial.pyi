@@ -1,0 +1,29 @@
+from typing import SupportsFloat, SupportsIndex
+
+from onemodel.augment.protocol import NativeAugmentation
+
+__all__ = ["Blur", "HorizontalFlip", "Shift"]
+
+class HorizontalFlip(NativeAugmentation):
+    def __init__(self, p: SupportsFloat = ...) -> None: ...
+    @property
+    def p(self) -> float: ...
+
+class Shift(NativeAugmentation):
+    def __init__(
+        self,
+        dx: tuple[SupportsIndex, SupportsIndex] = ...,
+        dy: tuple[SupportsIndex, SupportsIndex] = ...,
+        fill: SupportsFloat = ...,
+    ) -> None: ...
+    @property
+    def dx(self) -> tuple[int, int]: ...
+    @property
+    def dy(self) -> tuple[int, int]: ...
+    @property
+    def fill(self) -> float: ...
+
+class Blur(NativeAugmentation):
+    def __init__(self, p: SupportsFloat = ...) -> None: ...
+    @property
+    def p(self) -> float: ...

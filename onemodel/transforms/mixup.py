@@ -1,0 +1,249 @@
+"""Mixup and CutMix: a batch's images and labels blended with those of partner rows.
+
+Source: docs/transforms.md. Mixup: Zhang et al., ICLR 2018; CutMix: Yun et al., ICCV 2019. What is
+changed: partners stand in small blocks of the global batch, so that shards of whole blocks give
+the rows of the unsharded batch; every row has a weight of its own; the weights' distribution is
+limited to what exact arithmetic can draw.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onemodel._common.arguments import call_text, rebuild
+from onemodel._common.array_checks import in_order
+from onemodel._common.batch_structure import field_of, name_of, put, take
+from onemodel._common.integers import integer
+from onemodel._random.batch_rng import BatchRng
+from onemodel._random.rng import SampleRng
+from onemodel.transforms._mixup import cut_rows, mix_rows
+
+__all__ = ["CutMix", "Mixup"]
+
+LARGEST_POWER = 16
+
+Labels = NDArray[np.float32]
+
+
+def power_of(alpha: float) -> int:
+    """Return the k with alpha == 1 / k."""
+    for k in range(1, LARGEST_POWER + 1):
+        if alpha == 1.0 / k:
+            return k
+    raise ValueError(
+        f"alpha must be 1 / k for an integer k in [1, {LARGEST_POWER}] (1.0, 0.5, 1 / 3, 0.25, "
+        f"0.2, ..., 0.1, ..., 0.0625), got {alpha!r}"
+    )
+
+
+class Blending(ABC):
+    """What Mixup and CutMix share: fields, partners, and the blend of the labels."""
+
+    def __init__(
+        self,
+        alpha: float = 1.0,
+        block: SupportsIndex = 8,
+        key: int | str | None = None,
+        label_key: int | str | None = None,
+    ) -> None:
+        self._power = power_of(alpha)
+        self._arguments: dict[str, Any] = {
+            "alpha": float(alpha),
+            "block": integer("block", block, 1, 1 << 31),
+            "key": key,
+            "label_key": label_key,
+        }
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments by name, as ``repr`` shows them."""
+        return self._arguments
+
+    @property
+    def alpha(self) -> float:
+        """Of the weights' distribution Beta(alpha, alpha)."""
+        alpha: float = self._arguments["alpha"]
+        return alpha
+
+    @property
+    def block(self) -> int:
+        """How many consecutive global slots a row's partner is chosen from."""
+        block: int = self._arguments["block"]
+        return block
+
+    @property
+    def key(self) -> int | str | None:
+        """Which array holds the images; None for the usual one."""
+        key: int | str | None = self._arguments["key"]
+        return key
+
+    @property
+    def label_key(self) -> int | str | None:
+        """Which array holds the labels; None for the usual one."""
+        key: int | str | None = self._arguments["label_key"]
+        return key
+
+    def __repr__(self) -> str:
+        return call_text(self, self._arguments)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return rebuild, (type(self), self._arguments)
+
+    def __call__(self, rng: SampleRng, batch: Any) -> Any:
+        """Return the batch with its images and labels blended; the given arrays stay.
+
+        Raises:
+            TypeError, ValueError: if the arrays are not as the class describes.
+        """
+        if not isinstance(rng, SampleRng):
+            raise TypeError(
+                "Argument 'rng' has incorrect type (expected onemodel._random.rng.SampleRng, "
+                f"got {type(rng).__name__})"
+            )
+        generators = rng if isinstance(rng, BatchRng) else BatchRng(rng.next_u64())
+        image_field = field_of(batch, self.key, 0)
+        label_field = field_of(batch, self.label_key, 1)
+        if image_field == label_field:
+            raise ValueError(f"key and label_key must differ, got {image_field!r} for both")
+        images = in_order(take(batch, image_field))
+        self._check_images(images)
+        labels = in_order(take(batch, label_field))
+        if labels.dtype != np.float32 or labels.ndim == 0:
+            raise TypeError(
+                f"{name_of(label_field)}, the labels, must be float32 rows (OneHot makes them), "
+                f"got {labels.dtype} {list(labels.shape)}"
+            )
+        if len(images) != len(labels):
+            raise ValueError(
+                f"images and labels must have as many rows, got {len(images)} and {len(labels)}"
+            )
+        blended_images = generators.rent(images.shape, images.dtype)
+        blended_labels = generators.rent(labels.shape, labels.dtype)
+        self._blend(generators, images, blended_images, labels, blended_labels)
+        batch = put(batch, image_field, blended_images)
+        return put(batch, label_field, blended_labels)
+
+    @abstractmethod
+    def _check_images(self, images: NDArray[Any]) -> None:
+        """Raise where the images are not as the class describes."""
+
+    @abstractmethod
+    def _blend(
+        self,
+        rng: BatchRng,
+        images: NDArray[Any],
+        result: NDArray[Any],
+        labels: Labels,
+        blended: Labels,
+    ) -> None:
+        """Fill ``result`` and ``blended``."""
+
+
+class Mixup(Blending):
+    """Each row blended with a partner's: ``x * w + x[partner] * (1 - w)``, labels alike.
+
+    A row's partner is a row of the same block of ``block`` consecutive slots of the global
+    batch, itself included, among those that stand in this shard. So shards whose size is a
+    multiple of block give the rows of the unsharded batch; a block that a shard's edge cuts
+    chooses among fewer.
+
+    Draws, for each row from its own generator: the partner, ``next_int(rows of the block)``;
+    then w ~ Beta(alpha, alpha): with k = 1 / alpha repeat x = ``next_double`` to the k, y =
+    ``next_double`` to the k, until 0 < x + y <= 1; w = x / (x + y) in float64, rounded to float32.
+
+    Args:
+        alpha: 1 / k for an integer k in [1, 16], such as 1.0, 0.5, 0.2 or 0.1.
+        block: slots of the global batch that exchange, in [1, 2**31).
+        key: which array holds the images, float32 rows of any shape; None for the first.
+        label_key: which array holds the labels, float32 rows (see OneHot); None for the second.
+
+    >>> import numpy as np
+    >>> from onemodel._random.rng import SampleRng
+    >>> x, y = np.eye(4, dtype=np.float32), np.eye(4, dtype=np.float32)
+    >>> mixed, labels = Mixup(alpha=0.2)(SampleRng(0), (x, y))
+    >>> np.array_equal(mixed, labels)
+    True
+    """
+
+    def _check_images(self, images: NDArray[Any]) -> None:
+        if images.dtype != np.float32 or images.ndim == 0:
+            raise TypeError(
+                "images must be float32 rows (Normalize makes them), got "
+                f"{images.dtype} {list(images.shape)}"
+            )
+
+    def _blend(
+        self,
+        rng: BatchRng,
+        images: NDArray[Any],
+        result: NDArray[Any],
+        labels: Labels,
+        blended: Labels,
+    ) -> None:
+        mix_rows(rng, self._power, self.block, images, result, labels, blended)
+
+
+class CutMix(Blending):
+    """A box of each image replaced by a partner's; labels blended by the area that is left.
+
+    Partners are chosen as in Mixup. The box has the centre (cy, cx), covers rows
+    [cy - h // 2, cy + h // 2) and columns likewise, cut off at the image's edges. The row's
+    weight is the share of pixels outside it: (H * W - area) / (H * W) in float64, rounded to
+    float32.
+
+    Draws, for each row from its own generator: partner and w as in Mixup; h = int(H * r) and
+    w' = int(W * r) with r = sqrt(1 - w) in float64, where w is not rounded to float32; then cy =
+    ``next_int(H)`` and cx = ``next_int(W)``.
+
+    Args:
+        alpha, block, key, label_key: as for Mixup; images are uint8 [H, W, C] or [H, W], or
+            float32 [C, H, W] or [H, W].
+
+    >>> import numpy as np
+    >>> from onemodel._random.rng import SampleRng
+    >>> x, y = np.zeros((8, 4, 4, 3), np.uint8), np.eye(8, dtype=np.float32)
+    >>> CutMix()(SampleRng(0), (x, y))[1].sum(axis=1).tolist()
+    [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+    """
+
+    def _check_images(self, images: NDArray[Any]) -> None:
+        if images.dtype not in (np.uint8, np.float32):
+            raise TypeError(
+                f"images must be uint8 [H, W, C] or float32 [C, H, W], got {images.dtype}"
+            )
+        if images.ndim not in (3, 4) or 0 in images.shape[1:]:
+            raise ValueError(
+                f"images must be of rank 2 or 3 and have pixels, got rows of shape "
+                f"{images.shape[1:]}"
+            )
+
+    def _blend(
+        self,
+        rng: BatchRng,
+        images: NDArray[Any],
+        result: NDArray[Any],
+        labels: Labels,
+        blended: Labels,
+    ) -> None:
+        if images.dtype == np.uint8:
+            height, width = images.shape[1:3]
+            pixel_bytes = 1 if images.ndim == 3 else images.shape[3]
+        else:
+            height, width = images.shape[-2:]
+            pixel_bytes = 4
+        cut_rows(
+            rng,
+            self._power,
+            self.block,
+            images,
+            result,
+            labels,
+            blended,
+            height,
+            width,
+            pixel_bytes,
+        )

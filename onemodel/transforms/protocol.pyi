@@ -1,0 +1,36 @@
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from onemodel._random.batch_rng import BatchRng
+from onemodel._random.rng import SampleRng
+
+__all__ = ["NativeTransform", "RowProgram"]
+
+class NativeTransform:
+    @property
+    def arguments(self) -> dict[str, Any]: ...
+    @property
+    def key(self) -> int | str | None: ...
+    def __call__(self, rng: SampleRng, batch: Any) -> Any: ...
+
+class RowProgram:
+    def __init__(
+        self, parts: Iterable[NativeTransform], dtype: DTypeLike, shape: tuple[int, ...]
+    ) -> None: ...
+    @property
+    def parts(self) -> tuple[NativeTransform, ...]: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    def run(
+        self,
+        rng: BatchRng,
+        source: NDArray[Any],
+        indices: NDArray[np.int64] | None,
+        result: NDArray[Any],
+        streamed: bool = False,
+    ) -> None: ...
