@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from onemodel._common.array_checks import image_text, room_for
+from onemodel._common.array_checks import check_out, image_text
 from onemodel.transforms.normalize import bytes_to_planar
 
 __all__ = ["gray8_to_planar", "rgb8_to_planar", "scale_and_shift"]
@@ -118,7 +118,7 @@ def convert(
     """Fill ``out`` [C, H, W] from ``pixels`` [H, W, C] of any strides."""
     height, width, channels = pixels.shape
     scale, shift = scale_and_shift(mean, std, channels)
-    out = room_for(out, (channels, height, width), np.float32)
+    out = check_out(out, (channels, height, width), np.float32)
     bytes_to_planar(pixels, scale, shift, out)
     return out
 

@@ -11,7 +11,7 @@ import numpy as np
 from onemodel._common import threads
 from onemodel._common.batch_key import BatchKey
 from onemodel._common.describe import describe
-from onemodel._common.integers import TWO_64, integer, uint64
+from onemodel._common.integers import TWO_64, check_integer, check_uint64
 from onemodel._engine.array_builder import ArrayBatchBuilder
 from onemodel._engine.devices import resolve
 from onemodel._engine.digest import digest
@@ -89,13 +89,13 @@ class DataLoader:
         device: str | Callable[[Any], Any] | None = None,
     ) -> None:
         self.dataset = dataset
-        self.seed = uint64("seed", seed)
-        wanted_workers = integer("workers", workers, 0, 2**16)
+        self.seed = check_uint64("seed", seed)
+        wanted_workers = check_integer("workers", workers, 0, 2**16)
         self.workers = wanted_workers if threads.can_start_threads() else 0
-        self.prefetch = integer("prefetch", prefetch, 1, 2**31)
+        self.prefetch = check_integer("prefetch", prefetch, 1, 2**31)
         self._length = _dataset_length(dataset)
         self.sampler = _make_sampler(self._length, batch_size, shuffle, drop_last, sampler)
-        self.steps_per_epoch = integer(
+        self.steps_per_epoch = check_integer(
             "sampler.steps_per_epoch", self.sampler.steps_per_epoch, 1, 2**63
         )
         self.shard = _check_shard(shard, self.sampler.batch_size)
@@ -133,7 +133,7 @@ class DataLoader:
         After ``load_state_dict`` the first pass is what remains of the epoch that was left.
         """
         start = self._epoch * self.steps_per_epoch if self._resume is None else self._resume
-        integer("the pass's first step", start, 0, TWO_64)
+        check_integer("the pass's first step", start, 0, TWO_64)
         self._epoch = start // self.steps_per_epoch + 1
         return self._start(start, min(self._epoch * self.steps_per_epoch, TWO_64))
 
@@ -145,10 +145,10 @@ class DataLoader:
             stop: None to go on for ever.
         """
         if start is not None:
-            first = integer("start", start, 0, TWO_64)
+            first = check_integer("start", start, 0, TWO_64)
         else:  # a state saved after the very last step says 2**64: nothing is left
             first = 0 if self._resume is None else self._resume
-        end = TWO_64 if stop is None else integer("stop", stop, first, TWO_64 + 1)
+        end = TWO_64 if stop is None else check_integer("stop", stop, first, TWO_64 + 1)
         return self._start(first, end)
 
     def aiter(self) -> AsyncIterator[Any]:
@@ -160,7 +160,7 @@ class DataLoader:
 
     def __getitem__(self, g: int) -> Any:
         """Build the batch of global step g now, on this thread."""
-        batch = self._build(uint64("g", g))
+        batch = self._build(check_uint64("g", g))
         return batch if self._finish is None else self._finish(batch)
 
     def __len__(self) -> int:
@@ -193,7 +193,7 @@ class DataLoader:
 
     def set_epoch(self, epoch: int) -> None:
         """Make the next pass run over ``epoch``, from its start."""
-        self._epoch = integer("epoch", epoch, 0, TWO_64 // self.steps_per_epoch)
+        self._epoch = check_integer("epoch", epoch, 0, TWO_64 // self.steps_per_epoch)
         self._resume = None
         self._cursor = None
 
@@ -235,7 +235,7 @@ class DataLoader:
         "augment" (stream 1) and "row" (stream 2, the array face's native transforms). The
         generator that an array transform is called with is the first slot's "transform".
         """
-        key = self._key(uint64("g", g))
+        key = self._key(check_uint64("g", g))
         slots = [
             {
                 "slot": slot,
@@ -250,7 +250,7 @@ class DataLoader:
 
     def digest(self, g: int) -> str:
         """Return the SHA-256 of the batch of global step g, as ``onemodel.digest`` defines it."""
-        return digest(self._build(uint64("g", g)))
+        return digest(self._build(check_uint64("g", g)))
 
     @property
     def stats(self) -> LoaderStats:
@@ -356,8 +356,8 @@ def _check_shard(shard: Any, batch_size: int) -> tuple[int, int]:
         rank, world = shard
     except (TypeError, ValueError):
         raise TypeError(f"shard must be a pair (rank, world), got {shard!r}") from None
-    world = integer(f"world of shard {shard!r}", world, 1, 2**31)
-    rank = integer(f"rank of shard {shard!r}", rank, 0, world)
+    world = check_integer(f"world of shard {shard!r}", world, 1, 2**31)
+    rank = check_integer(f"rank of shard {shard!r}", rank, 0, world)
     if batch_size % world:
         raise ValueError(
             f"batch_size must be divisible by the world of shard {shard!r}, got {batch_size}"

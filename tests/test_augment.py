@@ -7,6 +7,7 @@ exactly and survive pickle.
 
 import contextlib
 import doctest
+import importlib
 import pickle
 
 import numpy as np
@@ -22,7 +23,7 @@ from support import WORDS, assert_same_bytes, refused
 import onemodel
 from onemodel import Compose, SampleRng, augment
 from onemodel._simd import dispatch
-from onemodel.augment.protocol import NativeAugmentation, Program
+from onemodel.augment.protocol import Chain, NativeAugmentation
 
 NUMBERS = st.floats(-1000, 1000, width=32)
 PIXELS = st.floats(-4, 4, width=32)
@@ -99,7 +100,7 @@ def test_an_augmentation_is_its_twin(setting, image, seed):
 
             rng, source, out = SampleRng(seed), image.copy(), np.full_like(image, np.nan)
             source.flags.writeable = False
-            Program([augmentation])(rng, source, out)
+            Chain([augmentation])(rng, source, out)
             assert_same_bytes(out, expected)
             assert rng.state == expected_rng.state
 
@@ -110,13 +111,13 @@ def test_a_chain_is_its_parts_one_after_another(settings, image, seed):
     for setting in settings:
         twin(setting)(expected_rng, expected)
     parts = [native(setting) for setting in settings]
-    for chain in (Compose(parts), Program(parts)):
+    for chain in (Compose(parts), Chain(parts)):
         rng, edited = SampleRng(seed), image.copy()
         chain(rng, edited)
         assert_same_bytes(edited, expected)
         assert rng.state == expected_rng.state
     out = np.full_like(image, np.nan)
-    Program(parts)(SampleRng(seed), image, out)
+    Chain(parts)(SampleRng(seed), image, out)
     assert_same_bytes(out, expected)
 
 
@@ -311,14 +312,14 @@ def test_settings_are_checked(name, arguments, error):
 )
 def test_images_are_checked(image):
     rng = SampleRng(1)
-    for edit in (augment.Blur(), Program([augment.Invert()])):
+    for edit in (augment.Blur(), Chain([augment.Invert()])):
         with refused((TypeError, ValueError), "image"):
             edit(rng, image)
     good = np.zeros((1, 2, 3), np.float32)
     with refused((TypeError, ValueError), "image"):
-        Program([augment.Invert()])(rng, image, out=good)
+        Chain([augment.Invert()])(rng, image, out=good)
     with refused((TypeError, ValueError), "out"):
-        Program([augment.Invert()])(rng, good, out=[1] if image is None else image)
+        Chain([augment.Invert()])(rng, good, out=[1] if image is None else image)
     assert rng.state == 1
 
 
@@ -332,11 +333,11 @@ def test_a_read_only_image_is_refused():
 def test_out_has_the_images_shape():
     image, out = np.zeros((1, 2, 3), np.float32), np.zeros((1, 3, 2), np.float32)
     with refused(ValueError, "out", (1, 2, 3), (1, 3, 2)):
-        Program([])(SampleRng(1), image, out)
+        Chain([])(SampleRng(1), image, out)
 
 
 def test_what_was_not_initialised_is_refused():
-    """A stage without functions must not be called through."""
+    """An operation without functions must not be called through."""
 
     class Forgetful(NativeAugmentation):
         def __init__(self):
@@ -346,9 +347,9 @@ def test_what_was_not_initialised_is_refused():
         with refused(TypeError, "initialised"):
             part(SampleRng(1), np.zeros((1, 1, 1), np.float32))
         with refused(TypeError, "initialised"):
-            Program([part])
+            Chain([part])
     with refused(TypeError, "parts"):
-        Program([python_callable])
+        Chain([python_callable])
 
 
 def test_names_are_sorted_and_there():
@@ -357,9 +358,9 @@ def test_names_are_sorted_and_there():
         assert getattr(augment, name).__doc__
 
 
-@pytest.mark.parametrize("name", ["pointwise", "spatial", "resize", "stages"])
+@pytest.mark.parametrize("name", ["pointwise", "spatial", "resize", "protocol"])
 def test_examples_of_the_docstrings(name):
-    module = getattr(__import__(f"onemodel.{name}"), name)
+    module = importlib.import_module(f"onemodel.augment.{name}")
     results = doctest.testmod(module)
     assert results.attempted
     assert not results.failed

@@ -20,7 +20,7 @@ from support import assert_same_bytes, refused
 import onemodel
 from onemodel import Compose, SampleRng
 from onemodel.augment import Blur, GainOffset
-from onemodel.augment.protocol import Program
+from onemodel.augment.protocol import Chain
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "custom_augmentation"
 
@@ -74,7 +74,7 @@ def test_the_example_does_what_its_docstring_says(scanlines):
         part(rng, edited)
         assert_same_bytes(edited, expected)
         assert rng.state == expected_rng.state
-        Program([part])(SampleRng(seed), image, out)
+        Chain([part])(SampleRng(seed), image, out)
         assert_same_bytes(out, expected)
 
 

@@ -159,14 +159,14 @@ def test_the_architecture_names_every_file():
     if not page.is_file():
         pytest.skip("the source tree is not here")
     text = page.read_text(encoding="utf-8")
-    sources = [
+    inputs = [
         path.relative_to(ROOT / "onemodel").as_posix()
         for pattern in ("*.py", "*.pyx", "*.pxd", "*.h")
         for path in (ROOT / "onemodel").rglob(pattern)
     ]
     missing = [
         name
-        for name in sorted(sources)
+        for name in sorted(inputs)
         if not name.endswith("__init__.py")
         and f"`{name}`" not in text
         and f"`{name.rpartition('/')[2]}`" not in text

@@ -20,11 +20,11 @@ from onemodel._collate.inputs import Columns, from_columns
 from onemodel._engine.sample_builder import SampleBatchBuilder
 from onemodel._random.batch_rng import BatchRng
 from onemodel.augment import Erase, Shift
-from onemodel.augment.protocol import Program
+from onemodel.augment.protocol import Chain
 from onemodel.datasets.gather import gather_rows
 from onemodel.transforms import RandomHorizontalFlip
 from onemodel.transforms._mixup import mix_rows
-from onemodel.transforms.protocol import RowProgram
+from onemodel.transforms.protocol import RowChain
 
 LAST = 2**64 - 1
 
@@ -98,18 +98,18 @@ def test_columns_are_arrays_and_made_once():
 
 
 def test_programs_and_augmentations_are_made_once():
-    rows = RowProgram([RandomHorizontalFlip()], np.uint8, (4, 4, 3))
+    rows = RowChain([RandomHorizontalFlip()], np.uint8, (4, 4, 3))
     for made, arguments in (
         (rows, ([RandomHorizontalFlip()], np.uint8, (4, 4, 3))),
         (Erase(1), (1000,)),
         (Shift(), ()),
-        (Program([Erase(1)]), ([],)),
+        (Chain([Erase(1)]), ([],)),
     ):
         with pytest.raises(TypeError, match="once"):
             made.__init__(*arguments)
     x = np.zeros((1, 1, 1, 3), np.uint8)
     with pytest.raises(TypeError, match="initialised"):
-        RowProgram.__new__(RowProgram).run(BatchRng(0), x, None, x)
+        RowChain.__new__(RowChain).run(BatchRng(0), x, None, x)
 
 
 def test_blending_checks_its_arrays():
@@ -132,13 +132,13 @@ def test_indices_are_integers():
 def test_out_shares_no_memory():
     memory = np.zeros((1, 5, 4), np.float32)
     with pytest.raises(ValueError, match="share no memory"):
-        Program([onemodel.augment.GainOffset()])(SampleRng(0), memory[:, :4], memory[:, 1:])
+        Chain([onemodel.augment.GainOffset()])(SampleRng(0), memory[:, :4], memory[:, 1:])
     images = np.zeros((6, 1, 4, 4), np.float32)
     with pytest.raises(ValueError, match="out must share no memory"):
         gather_rows(images[1:], np.array([0, 1]), out=images[:2])
-    program = RowProgram([RandomHorizontalFlip(1)], images.dtype, images.shape[1:])
+    chain = RowChain([RandomHorizontalFlip(1)], images.dtype, images.shape[1:])
     with pytest.raises(ValueError, match="result must share no memory"):
-        program.run(BatchRng(1, 2, 3), images[1:5], None, images[:4], False)
+        chain.run(BatchRng(1, 2, 3), images[1:5], None, images[:4], False)
 
 
 def test_permutations_are_made_once():

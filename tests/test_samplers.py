@@ -106,7 +106,7 @@ def test_nothing_is_built_for_a_huge_dataset(kind):
 
 
 @st.composite
-def sources(draw):
+def inputs(draw):
     """(sizes, shares) with at least one source that takes part."""
     count = draw(st.integers(1, 6))
     sizes = draw(st.lists(st.integers(0, 30), min_size=count, max_size=count))
@@ -123,7 +123,7 @@ def sources(draw):
     return sizes, shares
 
 
-@given(sources(), st.integers(1, 12), EDGE_WORDS, EDGE_WORDS, st.integers(0, 4))
+@given(inputs(), st.integers(1, 12), EDGE_WORDS, EDGE_WORDS, st.integers(0, 4))
 def test_mixing_is_the_twins(mixture, batch_size, seed, epoch, step):
     sizes, shares = mixture
     sampler = MixingSampler(sizes, shares, batch_size, steps_per_epoch=5)
@@ -156,7 +156,7 @@ def test_a_remembered_order_answers_to_integers_only():
 def test_mixing_sums_its_shares_in_order():
     """Ten shares of 0.1 sum to less than one in order, to one when the rounding is carried along.
 
-    Over 100,000 slots no other rule of summing gives the same sources.
+    Over 100,000 slots no other rule of summing gives the same inputs.
     """
     sizes, shares = [1] * 10, [0.1] * 10
     sampler = MixingSampler(sizes, shares, 1000, steps_per_epoch=3)

@@ -10,10 +10,10 @@ from onemodel._memory.pool import BufferPool
 from onemodel._random.batch_rng import BatchRng
 from onemodel._simd import dispatch
 from onemodel.augment import Blur, GainOffset, Invert
-from onemodel.augment.protocol import Program
+from onemodel.augment.protocol import Chain
 from onemodel.datasets.gather import gather_rows
 from onemodel.transforms import Normalize, RandomHorizontalFlip
-from onemodel.transforms.protocol import RowProgram
+from onemodel.transforms.protocol import RowChain
 
 RNG = np.random.default_rng(11)
 
@@ -31,12 +31,12 @@ def variant(request):
 def test_collation(variant, parts, padded):
     """Odd and even padded widths, and rows wider than the buffer."""
     samples = [Sample(RNG.random((2, 5, width), dtype=np.float32)) for width in (1, 7, 16, 60, 61)]
-    sources = from_samples(samples, np.arange(5, dtype=np.int64), 0)
+    inputs = from_samples(samples, np.arange(5, dtype=np.int64), 0)
     pool = BufferPool()
     held, made = [], []
-    for streamed in (False, True):
-        assert pool.rotates is streamed
-        images, _ = collate(sources, pool, padded, 0.5, Program(parts), 1, 2, 3, 4)
+    for non_temporal in (False, True):
+        assert pool.exceeds_cache is non_temporal
+        images, _ = collate(inputs, pool, padded, 0.5, Chain(parts), 1, 2, 3, 4)
         made.append(images.tobytes())
         del images
         held.append(pool.rent(2 << 20, np.float32))  # now more is out than caches hold
@@ -49,11 +49,13 @@ def test_collation(variant, parts, padded):
 @pytest.mark.parametrize("width", [5, 16, 32])
 def test_rows(variant, parts, width):
     rows = RNG.integers(0, 256, (9, 4, width, 3), dtype=np.uint8)
-    program = RowProgram(parts, rows.dtype, rows.shape[1:])
+    chain = RowChain(parts, rows.dtype, rows.shape[1:])
     made = []
-    for streamed in (False, True):
-        result = np.empty((7, *program.shape), program.dtype)
-        program.run(BatchRng(1, 2, 3), rows, np.arange(8, 1, -1, dtype=np.int64), result, streamed)
+    for non_temporal in (False, True):
+        result = np.empty((7, *chain.shape), chain.dtype)
+        chain.run(
+            BatchRng(1, 2, 3), rows, np.arange(8, 1, -1, dtype=np.int64), result, non_temporal
+        )
         made.append(result.tobytes())
     assert made[0] == made[1]
 
@@ -62,14 +64,14 @@ def test_rows(variant, parts, width):
 def test_gather(variant, shape):
     rows = RNG.random(shape, dtype=np.float32)
     places = np.array([8, 0, 3, 3, 1])
-    assert gather_rows(rows, places, streamed=True).tobytes() == rows[places].tobytes()
+    assert gather_rows(rows, places, non_temporal=True).tobytes() == rows[places].tobytes()
 
 
 def test_a_pool_rotates_when_more_is_out_than_caches_hold():
     pool = BufferPool()
     held = [pool.rent(1 << 20, np.float32)]
-    assert not pool.rotates
+    assert not pool.exceeds_cache
     held.append(pool.rent(1 << 20, np.float32))
-    assert pool.rotates
+    assert pool.exceeds_cache
     held.pop()
-    assert not pool.rotates
+    assert not pool.exceeds_cache

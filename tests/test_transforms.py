@@ -27,7 +27,7 @@ from onemodel.transforms import (
     RandomCrop,
     RandomHorizontalFlip,
 )
-from onemodel.transforms.protocol import RowProgram
+from onemodel.transforms.protocol import RowChain
 
 SIDES = st.integers(1, 37)
 ALPHAS = st.integers(1, 16).map(lambda k: 1.0 / k)
@@ -197,14 +197,14 @@ STAGES = st.lists(
 @given(image_batches(), STAGES, WORDS, st.data())
 def test_a_program_is_its_parts(images, parts, seed, data):
     assume(min(sides_of(images)) >= 4)  # so that every window fits
-    program = RowProgram(parts, images.dtype, images.shape[1:])
+    chain = RowChain(parts, images.dtype, images.shape[1:])
     places = st.lists(st.integers(0, max(len(images) - 1, 0)), max_size=9 if len(images) else 0)
     indices = np.array(data.draw(places), np.int64)
     expected = Compose(parts)(BatchRng(seed), images[indices])
     for name in dispatch.variants():
         dispatch.select(name)
-        result = np.full((len(indices), *program.shape), 77, program.dtype)
-        program.run(BatchRng(seed), images, indices, result)
+        result = np.full((len(indices), *chain.shape), 77, chain.dtype)
+        chain.run(BatchRng(seed), images, indices, result)
         assert_same_bytes(result, expected)
 
 
@@ -215,14 +215,14 @@ def test_large_batches_take_the_same_bytes_around_the_caches(last, width, offset
     source = np.random.default_rng(0)
     images = source.integers(0, 256, (700, 32, width, 3), np.uint8)
     parts = [RandomHorizontalFlip(0.5), last]
-    program = RowProgram(parts, images.dtype, images.shape[1:])
+    chain = RowChain(parts, images.dtype, images.shape[1:])
     expected = Compose(parts)(BatchRng(3), images[:9])
-    size = 700 * int(np.prod(program.shape))
+    size = 700 * int(np.prod(chain.shape))
     for name in dispatch.variants():
         dispatch.select(name)
-        memory = np.zeros(size + offset, program.dtype)
-        result = memory[offset:].reshape(700, *program.shape)
-        program.run(BatchRng(3), images, None, result)
+        memory = np.zeros(size + offset, chain.dtype)
+        result = memory[offset:].reshape(700, *chain.shape)
+        chain.run(BatchRng(3), images, None, result)
         assert_same_bytes(result[:9], expected)
         if last.key is None and isinstance(last, Normalize):
             flipped = twin.flip(generators(images, 3), images, 0.5)

@@ -4,26 +4,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onemodel._collate.inputs import Sources
+from onemodel._collate.inputs import CollateInputs
 from onemodel._memory.pool import BufferPool
 from onemodel._random.rng import SampleRng
-from onemodel.augment.protocol import Program
+from onemodel.augment.protocol import Chain
 
 __all__ = ["collate", "collate_each"]
 
 def collate(
-    sources: Sources,
+    inputs: CollateInputs,
     pool: BufferPool,
     padded_width: int,
     pad_value: float,
-    program: Program,
+    chain: Chain,
     seed: int,
     epoch: int,
     step: int,
     first_slot: int,
 ) -> tuple[NDArray[np.float32], NDArray[np.int32]]: ...
 def collate_each(
-    sources: Sources,
+    inputs: CollateInputs,
     pool: BufferPool,
     padded_width: int,
     pad_value: float,

@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onemodel._collate import collate
-from onemodel._collate.inputs import Columns, Sources, from_columns, from_samples
+from onemodel._collate.inputs import CollateInputs, Columns, from_columns, from_samples
 from onemodel._common.batch_key import BatchKey
 from onemodel._common.compose import Compose
 from onemodel._common.describe import describe
-from onemodel._common.integers import integer
+from onemodel._common.integers import check_integer
 from onemodel._memory.pool import BufferPool
 from onemodel._random.rng import SampleRng
-from onemodel.augment.protocol import NativeAugmentation, Program
+from onemodel.augment.protocol import Chain, NativeAugmentation
 from onemodel.datasets.sample import Sample
 
 __all__ = ["ImageBatch", "ImageBatchCollator"]
@@ -155,7 +155,7 @@ class ImageBatchCollator:
         augment: Callable[[SampleRng, NDArray[np.float32]], Any] | None = None,
         pool: BufferPool | None = None,
     ) -> None:
-        self.width_multiple = integer("width_multiple", width_multiple, 1, 2**31)
+        self.width_multiple = check_integer("width_multiple", width_multiple, 1, 2**31)
         self.pad_value = _pad_value(pad_value)
         if augment is not None and not callable(augment):
             raise TypeError(f"augment must be callable(rng, image) or None, got {augment!r}")
@@ -163,7 +163,7 @@ class ImageBatchCollator:
             raise TypeError(f"pool must be a BufferPool or None, got {pool!r}")
         self.augment = augment
         self.pool = BufferPool() if pool is None else pool
-        self._program = _native_program(augment)
+        self._chain = _native_chain(augment)
 
     def __call__(self, samples: Iterable[Sample], key: BatchKey) -> ImageBatch:
         """Return the batch of ``samples``, one for each of ``key.indices``.
@@ -179,21 +179,21 @@ class ImageBatchCollator:
         indices = np.ascontiguousarray(key.indices, np.int64)
         return self._collate(from_columns(columns, indices, key.first_slot), key)
 
-    def _collate(self, sources: Sources, key: BatchKey) -> ImageBatch:
-        count = sources.count
+    def _collate(self, inputs: CollateInputs, key: BatchKey) -> ImageBatch:
+        count = inputs.count
         multiple = self.width_multiple
-        padded = -(-sources.widest // multiple) * multiple
+        padded = -(-inputs.widest // multiple) * multiple
         if padded >= 2**31:
             raise ValueError(f"the padded width must be below 2**31, got {padded}")
         where = (key.seed, key.epoch, key.step, key.first_slot)
-        if self._program is not None:
+        if self._chain is not None:
             images, integers = collate.collate(
-                sources, self.pool, padded, self.pad_value, self._program, *where
+                inputs, self.pool, padded, self.pad_value, self._chain, *where
             )
         else:
-            assert self.augment is not None  # of nothing there is a program
+            assert self.augment is not None  # of nothing there is a chain
             images, integers = collate.collate_each(
-                sources, self.pool, padded, self.pad_value, self.augment, *where
+                inputs, self.pool, padded, self.pad_value, self.augment, *where
             )
         return ImageBatch(
             images,
@@ -204,7 +204,7 @@ class ImageBatchCollator:
             integers[3 * count : 4 * count],
             key.epoch,
             key.step,
-            sources.columns,
+            inputs.columns,
         )
 
     def __repr__(self) -> str:
@@ -214,10 +214,10 @@ class ImageBatchCollator:
         )
 
 
-def _native_program(augment: Any) -> Program | None:
+def _native_chain(augment: Any) -> Chain | None:
     """Return the native form of an augmentation, or None where a Python callable takes part."""
     if augment is None:
-        return Program([])
+        return Chain([])
     parts = augment.parts if isinstance(augment, Compose) else (augment,)
     native = [
         part
@@ -226,7 +226,7 @@ def _native_program(augment: Any) -> Program | None:
         if isinstance(part, NativeAugmentation)
         and type(part).__call__ is NativeAugmentation.__call__
     ]
-    return Program(native) if len(native) == len(parts) else None
+    return Chain(native) if len(native) == len(parts) else None
 
 
 def _pad_value(value: Any) -> float:

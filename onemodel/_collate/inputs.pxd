@@ -30,7 +30,7 @@ cdef class Columns:
     cdef const float *shift
 
 
-cdef class Sources:
+cdef class CollateInputs:
     cdef Slot *slots
     cdef readonly int64_t count
     cdef readonly int64_t channels

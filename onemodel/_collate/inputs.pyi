@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from onemodel.datasets.sample import Sample
 
-__all__ = ["Columns", "Sources", "from_columns", "from_samples", "pick"]
+__all__ = ["CollateInputs", "Columns", "from_columns", "from_samples", "pick"]
 
 class Columns:
     def __init__(
@@ -29,7 +29,7 @@ class Columns:
     @property
     def height(self) -> int: ...
 
-class Sources:
+class CollateInputs:
     @property
     def count(self) -> int: ...
     @property
@@ -46,5 +46,7 @@ class Sources:
 def pick(dataset: list[Any], indices: NDArray[np.int64], first_slot: int) -> list[Any]: ...
 def from_samples(
     samples: Iterable[Sample], indices: NDArray[np.int64], first_slot: int
-) -> Sources: ...
-def from_columns(columns: Columns, indices: NDArray[np.int64], first_slot: int) -> Sources: ...
+) -> CollateInputs: ...
+def from_columns(
+    columns: Columns, indices: NDArray[np.int64], first_slot: int
+) -> CollateInputs: ...

@@ -16,7 +16,7 @@ from onemodel._memory.arrays cimport CONTIGUOUS, Array, array_of
 from onemodel._simd.cache_hint cimport prefetch_row
 from onemodel.datasets.sample cimport Sample
 
-__all__ = ["Columns", "Sources", "from_columns", "from_samples", "pick"]
+__all__ = ["Columns", "CollateInputs", "from_columns", "from_samples", "pick"]
 
 cdef enum:
     INT32_LIMIT = 0x7FFFFFFF
@@ -79,7 +79,7 @@ cdef class Columns:
         self.count = len(labels)    # last: of columns that were refused there are none
 
 
-cdef class Sources:
+cdef class CollateInputs:
     """The slots of one batch; made by ``from_samples`` and ``from_columns``."""
 
     def __dealloc__(self):
@@ -123,13 +123,13 @@ def pick(list dataset not None, indices, uint64_t first_slot):
 
 
 def from_samples(samples, indices, uint64_t first_slot):
-    """Return the Sources of a list of samples.
+    """Return the CollateInputs of a list of samples.
 
     Raises:
         TypeError, ValueError: naming the slot and dataset index of a sample that does not fit.
     """
     cdef list listed = list(samples)     # our own: the caller may change theirs
-    cdef Sources sources = Sources.__new__(Sources)
+    cdef CollateInputs inputs = CollateInputs.__new__(CollateInputs)
     cdef Sample sample
     cdef Slot *slot
     cdef int64_t k, count = len(listed)
@@ -138,8 +138,8 @@ def from_samples(samples, indices, uint64_t first_slot):
     cdef const int64_t *places = <const int64_t *>given.data
     if count != given.size:
         raise ValueError(f"samples must be {given.size}, as the indices, got {count}")
-    sources.allocate(count)
-    sources.owner = listed
+    inputs.allocate(count)
+    inputs.owner = listed
     for k in range(count):
         if not isinstance(listed[k], Sample):
             raise TypeError(
@@ -151,44 +151,44 @@ def from_samples(samples, indices, uint64_t first_slot):
         if wrong is not None:
             raise type(wrong)(f"{place(first_slot + k, places[k])}: {wrong}")
         if k == 0:
-            sources.channels, sources.height = sample.channels, sample.height
-        elif sample.channels != sources.channels or sample.height != sources.height:
+            inputs.channels, inputs.height = sample.channels, sample.height
+        elif sample.channels != inputs.channels or sample.height != inputs.height:
             raise ValueError(
-                f"{place(first_slot + k, places[k])}: image must have C={sources.channels} and "
-                f"H={sources.height} as the batch's first, got shape {list(sample.image.shape)}"
+                f"{place(first_slot + k, places[k])}: image must have C={inputs.channels} and "
+                f"H={inputs.height} as the batch's first, got shape {list(sample.image.shape)}"
             )
-        slot = &sources.slots[k]
+        slot = &inputs.slots[k]
         slot.image = sample.source
         slot.target = sample.target_data
         slot.target_length = sample.target_length
         slot.label = sample.label_value
         slot.index = checked_index(places[k])
-        measure(sources, slot)
-    return sources
+        measure(inputs, slot)
+    return inputs
 
 
 def from_columns(Columns columns not None, indices, uint64_t first_slot):
-    """Return the Sources of the images at ``indices``, without a Python object for each.
+    """Return the CollateInputs of the images at ``indices``, without a Python object for each.
 
     Raises:
         IndexError: if an index is not in [0, n), with a note of the slot.
     """
-    cdef Sources sources = Sources.__new__(Sources)
+    cdef CollateInputs inputs = CollateInputs.__new__(CollateInputs)
     cdef int64_t k, index, row
     cdef int64_t size = 1 if columns.bytes else 4
     cdef Slot *slot
     cdef Array given
     array_of(indices, b"q", 1, CONTIGUOUS, &given)
-    sources.allocate(given.size)
-    sources.owner = columns
-    sources.channels, sources.height = columns.channels, columns.height
-    sources.bytes = columns.bytes
-    sources.scale, sources.shift = columns.scale, columns.shift
-    for k in range(sources.count):
+    inputs.allocate(given.size)
+    inputs.owner = columns
+    inputs.channels, inputs.height = columns.channels, columns.height
+    inputs.bytes = columns.bytes
+    inputs.scale, inputs.shift = columns.scale, columns.shift
+    for k in range(inputs.count):
         index = (<const int64_t *>given.data)[k]
         if not 0 <= index < columns.count:
             raise outside(index, columns.count, first_slot + k)
-        slot = &sources.slots[k]
+        slot = &inputs.slots[k]
         row = columns.widths[index] * size
         slot.image.pixels = columns.pixels + columns.offsets[index] * size
         slot.image.plane_stride = row * columns.height
@@ -200,8 +200,8 @@ def from_columns(Columns columns not None, indices, uint64_t first_slot):
             slot.target = &columns.targets[columns.target_offsets[index]]
         slot.label = columns.labels[index]
         slot.index = checked_index(index)
-        measure(sources, slot)
-    return sources
+        measure(inputs, slot)
+    return inputs
 
 
 cdef object outside(int64_t index, int64_t count, uint64_t slot):
@@ -216,10 +216,10 @@ cdef int32_t checked_index(int64_t index) except? -1:
     return <int32_t>index
 
 
-cdef int measure(Sources sources, const Slot *slot) except -1:
-    sources.widest = max(sources.widest, slot.image.width)
-    sources.columns += slot.image.width
-    sources.symbols += slot.target_length
+cdef int measure(CollateInputs inputs, const Slot *slot) except -1:
+    inputs.widest = max(inputs.widest, slot.image.width)
+    inputs.columns += slot.image.width
+    inputs.symbols += slot.target_length
     if slot.image.width > INT32_LIMIT or slot.target_length > INT32_LIMIT:
         raise ValueError("widths and target lengths must be below 2**31: batches hold int32")
     return 0

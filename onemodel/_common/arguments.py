@@ -9,15 +9,24 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from onemodel._common.integers import integer
+from onemodel._common.integers import check_integer
 
-__all__ = ["call_text", "chance", "integer_pair", "number", "numbers", "pair", "rebuild", "span"]
+__all__ = [
+    "call_text",
+    "check_integer_pair",
+    "check_number",
+    "check_numbers",
+    "check_pair",
+    "check_probability",
+    "check_range",
+    "rebuild",
+]
 
 # The smallest float that rounds to infinity in float32.
 FLOAT32_LIMIT = 2.0**128 - 2.0**103
 
 
-def number(name: str, value: Any) -> float:
+def check_number(name: str, value: Any) -> float:
     """Check a number that float32 holds; it is rounded to float32 where it is used."""
     if isinstance(value, (str, bytes, bytearray)):
         raise TypeError(f"{name} must be a number, got {value!r}")
@@ -32,48 +41,48 @@ def number(name: str, value: Any) -> float:
     return checked
 
 
-def chance(name: str, value: Any) -> float:
+def check_probability(name: str, value: Any) -> float:
     """Check a probability."""
-    checked = number(name, value)
+    checked = check_number(name, value)
     if not 0 <= checked <= 1:
         raise ValueError(f"{name} must be in [0, 1], got {checked}")
     return checked
 
 
-def pair(name: str, bounds: Any) -> tuple[float, float]:
+def check_pair(name: str, bounds: Any) -> tuple[float, float]:
     """Check a (low, high) pair of floats and return it as such."""
     try:
         low, high = bounds
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a pair (low, high), got {bounds!r}") from None
-    low, high = number(f"{name}'s low", low), number(f"{name}'s high", high)
+    low, high = check_number(f"{name}'s low", low), check_number(f"{name}'s high", high)
     if not low <= high:
         raise ValueError(f"{name} must have low <= high, got ({low}, {high})")
     return low, high
 
 
-def span(name: str, bounds: Any) -> tuple[float, float]:
+def check_range(name: str, bounds: Any) -> tuple[float, float]:
     """Check a (low, high) pair and return low and the width, subtracted in float64."""
-    low, high = pair(name, bounds)
+    low, high = check_pair(name, bounds)
     if abs(high - low) >= FLOAT32_LIMIT:
         raise ValueError(f"{name} must have high - low in float32, got ({low}, {high})")
     return low, high - low
 
 
-def integer_pair(name: str, bounds: Any, low: int, high: int) -> tuple[int, int]:
+def check_integer_pair(name: str, bounds: Any, low: int, high: int) -> tuple[int, int]:
     """Check a pair of integers, low <= first <= second < high, and return it as such."""
     try:
         first, second = bounds
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a pair (low, high), got {bounds!r}") from None
-    first = integer(f"{name}'s low", first, low, high)
-    second = integer(f"{name}'s high", second, low, high)
+    first = check_integer(f"{name}'s low", first, low, high)
+    second = check_integer(f"{name}'s high", second, low, high)
     if not first <= second:
         raise ValueError(f"{name} must have low <= high, got ({first}, {second})")
     return first, second
 
 
-def numbers(name: str, value: Any) -> list[float]:
+def check_numbers(name: str, value: Any) -> list[float]:
     """Return a number as a list of one, and a sequence of numbers as a list; all finite."""
     try:
         values = [float(item) for item in value] if hasattr(value, "__iter__") else [float(value)]

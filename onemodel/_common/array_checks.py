@@ -12,17 +12,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from onemodel._common.describe import describe
-from onemodel._common.integers import TWO_63, TWO_64, int32
+from onemodel._common.integers import TWO_63, TWO_64, check_int32
 
 __all__ = [
+    "as_c_contiguous",
     "augment_error",
     "check_columns",
+    "check_out",
     "check_rows",
     "image_text",
-    "in_order",
     "position_error",
     "positions_of",
-    "room_for",
     "row_format",
     "sample_fields",
     "slice_of",
@@ -31,7 +31,7 @@ __all__ = [
 Integers = NDArray[np.integer[Any]]
 
 
-def in_order(array: ArrayLike) -> NDArray[Any]:
+def as_c_contiguous(array: ArrayLike) -> NDArray[Any]:
     """Return the array or a copy, in C order and aligned: floats are read as floats."""
     array = np.asarray(array)
     if array.flags.c_contiguous and array.flags.aligned:
@@ -72,7 +72,7 @@ def slice_of(positions: slice, n: int) -> tuple[int, int, int]:
     return places.start % TWO_64, places.step % TWO_64, len(places)
 
 
-def room_for(out: Any, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+def check_out(out: Any, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     """Return ``out`` if a kernel can fill it as an array of that shape and dtype, or a new one.
 
     Raises:
@@ -172,7 +172,7 @@ def check_rows(
     dtype: Any,
     shape: tuple[int, ...],
 ) -> None:
-    """Check what a row program reads and writes.
+    """Check what a row chain reads and writes.
 
     Raises:
         TypeError, ValueError: if an array has rows of another dtype, shape or layout, or the two
@@ -240,7 +240,7 @@ def sample_fields(image: Any, target: Any, label: Any) -> tuple[NDArray[np.int32
             f"target must fit in int32, got {int(symbols.min())} to {int(symbols.max())}"
         )
     try:
-        return np.ascontiguousarray(symbols, np.int32), int32("label", label)
+        return np.ascontiguousarray(symbols, np.int32), check_int32("label", label)
     except (TypeError, ValueError) as error:
         return error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from typing import Any
 
-__all__ = ["TWO_63", "TWO_64", "dimensions", "int32", "integer", "uint64"]
+__all__ = ["TWO_63", "TWO_64", "check_int32", "check_integer", "check_shape", "check_uint64"]
 
 TWO_63 = 2**63
 TWO_64 = 2**64
@@ -19,16 +19,16 @@ def _bound(value: int) -> str:
     return str(value)
 
 
-def integer(name: str, value: Any, low: int, high: int) -> int:
+def check_integer(name: str, value: Any, low: int, high: int) -> int:
     """Return ``value`` as an int in ``[low, high)``.
 
     Raises:
         TypeError: if ``value`` is not an integer; a bool is none.
         ValueError: if it is outside ``[low, high)``.
 
-    >>> integer("step", 3, 0, 10)
+    >>> check_integer("step", 3, 0, 10)
     3
-    >>> integer("step", -1, 0, 2**64)
+    >>> check_integer("step", -1, 0, 2**64)
     Traceback (most recent call last):
     ...
     ValueError: step must be in [0, 2**64), got -1
@@ -48,20 +48,20 @@ def integer(name: str, value: Any, low: int, high: int) -> int:
     return int(value)
 
 
-def uint64(name: str, value: Any) -> int:
+def check_uint64(name: str, value: Any) -> int:
     """Return ``value`` as an int in [0, 2**64), the range of seeds, keys and coordinates."""
-    return integer(name, value, 0, TWO_64)
+    return check_integer(name, value, 0, TWO_64)
 
 
-def int32(name: str, value: Any) -> int:
+def check_int32(name: str, value: Any) -> int:
     """Return ``value`` as an int that a batch's int32 outputs hold."""
-    return integer(name, value, -(2**31), 2**31)
+    return check_integer(name, value, -(2**31), 2**31)
 
 
-def dimensions(size: Any, name: str = "size") -> tuple[int, ...]:
+def check_shape(size: Any, name: str = "size") -> tuple[int, ...]:
     """Return an array's length or shape ``size`` as a shape; errors call it ``name``.
 
-    >>> dimensions(3), dimensions([2, 3])
+    >>> check_shape(3), check_shape([2, 3])
     ((3,), (2, 3))
     """
     given = size if isinstance(size, (tuple, list)) else (size,)

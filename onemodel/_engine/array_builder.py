@@ -22,7 +22,7 @@ from onemodel._random.batch_rng import BatchRng
 from onemodel.datasets.arrays import ArrayDataset
 from onemodel.datasets.gather import gather_rows
 from onemodel.transforms.one_hot import OneHot
-from onemodel.transforms.protocol import NativeTransform, RowProgram
+from onemodel.transforms.protocol import NativeTransform, RowChain
 
 __all__ = ["ArrayBatchBuilder"]
 
@@ -32,7 +32,7 @@ Transform = Callable[..., Any]
 class _Plan(NamedTuple):
     """What runs inside the gather, and what is called afterwards."""
 
-    program: RowProgram | None
+    chain: RowChain | None
     field: Field
     rest: tuple[Transform, ...]
 
@@ -88,16 +88,16 @@ class ArrayBatchBuilder:
         return batch
 
     def _gather(self, rng: BatchRng, indices: NDArray[np.int64]) -> Structure:
-        program, fused, _ = self._plan
+        chain, fused, _ = self._plan
         rows = len(indices)
 
         def made(field: Field, array: NDArray[Any]) -> NDArray[Any]:
-            if program is not None and field == fused:
-                result = self._pool.rent((rows, *program.shape), program.dtype)
-                program.run(rng, array, indices, result, self._pool.rotates)
+            if chain is not None and field == fused:
+                result = self._pool.rent((rows, *chain.shape), chain.dtype)
+                chain.run(rng, array, indices, result, self._pool.exceeds_cache)
                 return result
             result = self._pool.rent((rows, *array.shape[1:]), array.dtype)
-            return gather_rows(array, indices, result, self._pool.rotates)
+            return gather_rows(array, indices, result, self._pool.exceeds_cache)
 
         return self._dataset.map_fields(made)
 
@@ -132,8 +132,8 @@ def _plan(dataset: ArrayDataset, parts: tuple[Transform, ...]) -> _Plan:
     source = take(arrays, field) if fused else None
     if source is None or not (source[0].flags.c_contiguous and source.flags.aligned):
         return _Plan(None, None, parts)
-    program = RowProgram(fused, source.dtype, source.shape[1:])
-    return _Plan(program, field, (*later, *parts[position:]))
+    chain = RowChain(fused, source.dtype, source.shape[1:])
+    return _Plan(chain, field, (*later, *parts[position:]))
 
 
 def _fetch(dataset: Any, indices: NDArray[np.int64]) -> Structure:

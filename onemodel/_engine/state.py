@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from onemodel._common.describe import describe
-from onemodel._common.integers import TWO_64, integer
+from onemodel._common.integers import TWO_64, check_integer
 
 __all__ = ["STATE_VERSION", "check_state", "make_state"]
 
@@ -52,4 +52,4 @@ def check_state(state: Any, expected: dict[str, Any]) -> int:
                 f"state field {name!r} does not match: the state has {state[name]!r}, "
                 f"this loader has {value!r}"
             )
-    return integer("state['next_step']", state["next_step"], 0, TWO_64 + 1)
+    return check_integer("state['next_step']", state["next_step"], 0, TWO_64 + 1)

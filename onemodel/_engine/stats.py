@@ -19,7 +19,7 @@ class LoaderStats:
         batches: how many were taken.
         build_seconds: time spent building them, over all threads.
         wait_seconds: time the consumer waited for them (without workers: for their building).
-        away_seconds: time the consumer spent between one batch and its asking for the next.
+        consumer_seconds: time the consumer spent between one batch and its asking for the next.
         ready_batches: batches found finished, summed over the takes.
         prefetch: depth of the ring, 0 without workers.
         real_columns, padded_columns: image columns before and after padding; 0 for arrays.
@@ -29,7 +29,7 @@ class LoaderStats:
     batches: int = 0
     build_seconds: float = 0.0
     wait_seconds: float = 0.0
-    away_seconds: float = 0.0
+    consumer_seconds: float = 0.0
     ready_batches: int = 0
     prefetch: int = 0
     real_columns: int = 0
@@ -51,7 +51,7 @@ class LoaderStats:
     @property
     def bottleneck(self) -> str:
         """One line that says what the run waited for."""
-        total = self.wait_seconds + self.away_seconds
+        total = self.wait_seconds + self.consumer_seconds
         if self.batches == 0 or total <= 0:
             return "no batch was taken yet"
         share = self.wait_seconds / total
@@ -70,7 +70,7 @@ class LoaderStats:
             self.batches += 1
             self.build_seconds += built
             self.wait_seconds += waited
-            self.away_seconds += away
+            self.consumer_seconds += away
             self.ready_batches += ready
             self.real_columns += real
             self.padded_columns += padded

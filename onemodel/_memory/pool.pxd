@@ -32,9 +32,9 @@ cdef class BufferPool:
     cdef int64_t bytes
     cdef int64_t bytes_out      # rented now
 
-    cdef object lend(self, tuple shape, kind)
+    cdef object allocate(self, tuple shape, kind)
     cdef Block take(self, int64_t wanted)
-    cdef void give_back(self, Header *header) noexcept
+    cdef void release_header(self, Header *header) noexcept
 
 
 cdef inline char *memory(Block block) noexcept:
@@ -42,6 +42,6 @@ cdef inline char *memory(Block block) noexcept:
     return <char *>block.header + ALIGNMENT
 
 
-cdef inline bint rotates(BufferPool pool) noexcept:
-    """Whether more is rented out now than caches hold: BufferPool.rotates says what follows."""
+cdef inline bint exceeds_cache(BufferPool pool) noexcept:
+    """Whether more is rented out now than caches hold: BufferPool.exceeds_cache says what follows."""
     return pool.bytes_out > CACHED_BYTES

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onemodel._common.integers import dimensions
+from onemodel._common.integers import check_shape
 
 __all__ = ["BufferPool", "PoolStats"]
 
@@ -61,7 +61,7 @@ cdef class Block:
 
     def __dealloc__(self):
         if self.header != NULL:
-            self.pool.give_back(self.header)
+            self.pool.release_header(self.header)
 
 
 cdef class BufferPool:
@@ -96,7 +96,7 @@ cdef class BufferPool:
         kind = np.dtype(dtype)
         if kind.hasobject:
             raise TypeError(f"dtype must hold no Python objects, got {kind}")
-        return self.lend(dimensions(shape, "shape"), kind)
+        return self.allocate(check_shape(shape, "shape"), kind)
 
     @property
     def stats(self):
@@ -104,13 +104,13 @@ cdef class BufferPool:
         return PoolStats(self.rented, self.returned, self.allocated, self.bytes)
 
     @property
-    def rotates(self):
+    def exceeds_cache(self):
         """Whether more is rented out now than caches hold.
 
         Then a new buffer is cold, and stores that go around the caches write it faster; a buffer
         that keeps coming back is warm, and ordinary stores do. Both write the same bytes.
         """
-        return rotates(self)
+        return exceeds_cache(self)
 
     def clear(self):
         """Free the memory that is not rented out."""
@@ -132,7 +132,7 @@ cdef class BufferPool:
     def __dealloc__(self):
         self.clear()
 
-    cdef object lend(self, tuple shape, kind):
+    cdef object allocate(self, tuple shape, kind):
         """What ``rent`` does, of arguments that are known to be good."""
         wanted = math.prod(shape) * kind.itemsize
         limit = min(1 << 62, PY_SSIZE_T_MAX // 2)
@@ -171,7 +171,7 @@ cdef class BufferPool:
         self.bytes_out += header.size
         return block
 
-    cdef void give_back(self, Header *header) noexcept:
+    cdef void release_header(self, Header *header) noexcept:
         header.next = self.free_blocks[header.size_class]
         self.free_blocks[header.size_class] = header
         self.returned += 1

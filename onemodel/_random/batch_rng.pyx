@@ -10,7 +10,7 @@ from libc.stdlib cimport free, realloc
 import numpy as np
 
 from onemodel._memory.arrays cimport WRITABLE, Array, array_of
-from onemodel._common.integers import integer, uint64
+from onemodel._common.integers import check_integer, check_uint64
 from onemodel._random.rng cimport (
     ROW_STREAM,
     TRANSFORM_STREAM,
@@ -44,9 +44,9 @@ cdef class BatchRng(SampleRng):
     @cython.embedsignature.format("c")
     def __init__(self, seed, epoch=0, step=0, first_slot=0):
         cdef uint64_t prefix = derive_prefix(
-            uint64("seed", seed), uint64("epoch", epoch), uint64("step", step)
+            check_uint64("seed", seed), check_uint64("epoch", epoch), check_uint64("step", step)
         )
-        self.restart(prefix, uint64("first_slot", first_slot))
+        self.restart(prefix, check_uint64("first_slot", first_slot))
 
     @staticmethod
     cdef BatchRng begin(uint64_t seed, uint64_t epoch, uint64_t step, uint64_t first_slot):
@@ -85,7 +85,7 @@ cdef class BatchRng(SampleRng):
 
         For transforms in Python whose draws must not change with the number of shards.
         """
-        values = np.empty(integer("rows", rows, 0, 1 << 60), np.uint64)
+        values = np.empty(check_integer("rows", rows, 0, 1 << 60), np.uint64)
         cdef Array flat
         array_of(values, b"Q", 1, WRITABLE, &flat)
         cdef uint64_t *states = self.row_states(flat.size)
@@ -96,7 +96,7 @@ cdef class BatchRng(SampleRng):
 
     def row_random(self, rows):
         """Return one draw of ``next_double`` from each of the first rows: float64 [rows]."""
-        values = np.empty(integer("rows", rows, 0, 1 << 60), np.float64)
+        values = np.empty(check_integer("rows", rows, 0, 1 << 60), np.float64)
         cdef Array flat
         array_of(values, b"d", 1, WRITABLE, &flat)
         cdef uint64_t *states = self.row_states(flat.size)

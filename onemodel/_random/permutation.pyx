@@ -15,8 +15,8 @@ from operator import index as index_of
 
 import numpy as np
 
-from onemodel._common.array_checks import position_error, positions_of, room_for, slice_of
-from onemodel._common.integers import TWO_63, integer, uint64
+from onemodel._common.array_checks import position_error, positions_of, check_out, slice_of
+from onemodel._common.integers import TWO_63, check_integer, check_uint64
 
 __all__ = ["KeyedPermutation"]
 
@@ -56,8 +56,8 @@ cdef class KeyedPermutation:
     def __init__(self, n, key):
         if self.key is not None:
             raise TypeError("a KeyedPermutation cannot be changed; make another")
-        cdef uint64_t count = integer("n", n, 1, TWO_63)
-        cdef uint64_t checked = uint64("key", key)
+        cdef uint64_t count = check_integer("n", n, 1, TWO_63)
+        cdef uint64_t checked = check_uint64("key", key)
         feistel(&self.plan, count, checked)
         self.key = checked
 
@@ -114,7 +114,7 @@ cdef class KeyedPermutation:
             outside |= source[k] >= self.plan.n     # a negative one as well
         if outside:
             raise position_error(wanted, self.n)
-        out = room_for(out, wanted.shape, np.int64)
+        out = check_out(out, wanted.shape, np.int64)
         array_of(out, b"q", ANY_RANK, WRITABLE, &filled)
         permute_all(&self.plan, source, <uint64_t *>filled.data, given.size)
         return out

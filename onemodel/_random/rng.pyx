@@ -14,7 +14,7 @@ import threading
 import numpy as np
 
 from onemodel._memory.arrays cimport ANY_RANK, WRITABLE, Array, array_of
-from onemodel._common.integers import TWO_63, dimensions, integer, uint64
+from onemodel._common.integers import TWO_63, check_shape, check_integer, check_uint64
 from onemodel._simd.feistel cimport Feistel, feistel, permute
 
 __all__ = ["SampleRng", "derive", "mix", "slot_rng"]
@@ -26,7 +26,7 @@ def mix(x):
     >>> hex(mix(0))
     '0xe220a8397b1dcdaf'
     """
-    return mix64(uint64("x", x))
+    return mix64(check_uint64("x", x))
 
 
 def derive(seed, epoch, step, slot, stream):
@@ -42,11 +42,11 @@ def derive(seed, epoch, step, slot, stream):
     '0xde89cf4a90b00915'
     """
     return derive64(
-        uint64("seed", seed),
-        uint64("epoch", epoch),
-        uint64("step", step),
-        uint64("slot", slot),
-        uint64("stream", stream),
+        check_uint64("seed", seed),
+        check_uint64("epoch", epoch),
+        check_uint64("step", step),
+        check_uint64("slot", slot),
+        check_uint64("stream", stream),
     )
 
 
@@ -75,7 +75,7 @@ cdef class SampleRng:
 
     @cython.embedsignature.format("c")
     def __init__(self, state):
-        self.current = uint64("state", state)
+        self.current = check_uint64("state", state)
 
     @staticmethod
     cdef SampleRng start(uint64_t state):
@@ -109,7 +109,7 @@ cdef class SampleRng:
 
     def next_int(self, n):
         """Return an unbiased integer in [0, n), for n in [1, 2**64)."""
-        cdef uint64_t bound = integer("n", n, 1, 1 << 64)
+        cdef uint64_t bound = check_integer("n", n, 1, 1 << 64)
         return next_below(&self.current, bound)
 
     def next_normal(self):
@@ -129,7 +129,7 @@ cdef class SampleRng:
         if kind == np.float64:
             if size is None:
                 return next_double(&self.current)
-            values = np.empty(dimensions(size), np.float64)
+            values = np.empty(check_shape(size), np.float64)
             array_of(values, b"d", ANY_RANK, WRITABLE, &flat)
             with nogil:
                 for k in range(flat.size):
@@ -137,7 +137,7 @@ cdef class SampleRng:
         elif kind == np.float32:
             if size is None:
                 return next_single(&self.current)
-            values = np.empty(dimensions(size), np.float32)
+            values = np.empty(check_shape(size), np.float32)
             array_of(values, b"f", ANY_RANK, WRITABLE, &flat)
             with nogil:
                 for k in range(flat.size):
@@ -158,7 +158,7 @@ cdef class SampleRng:
             raise ValueError(f"low and high must be finite with a finite span, got {low}, {high}")
         if size is None:
             return start + span * next_double(&self.current)
-        values = np.empty(dimensions(size), np.float64)
+        values = np.empty(check_shape(size), np.float64)
         cdef Array flat
         cdef int64_t k
         array_of(values, b"d", ANY_RANK, WRITABLE, &flat)
@@ -175,13 +175,13 @@ cdef class SampleRng:
         """
         if high is None:
             low, high = 0, low
-        low = integer("low", low, -TWO_63, TWO_63)
-        high = integer("high", high, -TWO_63, TWO_63 + 1)
-        cdef uint64_t span = integer("high - low", high - low, 1, 1 << 64)
+        low = check_integer("low", low, -TWO_63, TWO_63)
+        high = check_integer("high", high, -TWO_63, TWO_63 + 1)
+        cdef uint64_t span = check_integer("high - low", high - low, 1, 1 << 64)
         cdef uint64_t start = low & 0xFFFFFFFFFFFFFFFF
         if size is None:
             return <int64_t>(start + next_below(&self.current, span))
-        values = np.empty(dimensions(size), np.int64)
+        values = np.empty(check_shape(size), np.int64)
         cdef Array flat
         cdef int64_t k
         array_of(values, b"q", ANY_RANK, WRITABLE, &flat)
@@ -195,7 +195,7 @@ cdef class SampleRng:
         """Return ``next_normal`` draws: a Python float, or a float32 array of shape ``size``."""
         if size is None:
             return next_normal(&self.current)
-        values = np.empty(dimensions(size), np.float32)
+        values = np.empty(check_shape(size), np.float32)
         cdef Array flat
         cdef int64_t k
         array_of(values, b"f", ANY_RANK, WRITABLE, &flat)
@@ -212,7 +212,7 @@ cdef class SampleRng:
         """
         cdef Feistel plan
         cdef int64_t k
-        count = integer("n", n, 0, TWO_63)
+        count = check_integer("n", n, 0, TWO_63)
         values = np.empty(count, np.int64)
         cdef Array flat
         array_of(values, b"q", 1, WRITABLE, &flat)

@@ -12,7 +12,7 @@ import threading
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from onemodel._common.integers import integer
+from onemodel._common.integers import check_integer
 from onemodel._samplers.samplers import check_coordinates, count_steps, keyed_order
 
 __all__ = ["BucketedSampler"]
@@ -49,9 +49,9 @@ class BucketedSampler:
         drop_last: bool = True,
     ) -> None:
         self.lengths = _checked(lengths)
-        self.n = integer("len(lengths)", len(self.lengths), 1, 2**32)
-        self.batch_size = integer("batch_size", batch_size, 1, 2**31)
-        self.pool_batches = integer("pool_batches", pool_batches, 1, 2**31)
+        self.n = check_integer("len(lengths)", len(self.lengths), 1, 2**32)
+        self.batch_size = check_integer("batch_size", batch_size, 1, 2**31)
+        self.pool_batches = check_integer("pool_batches", pool_batches, 1, 2**31)
         self.drop_last = bool(drop_last)
         self.steps_per_epoch = count_steps(self.n, self.batch_size, self.drop_last)
         self._plans: dict[tuple[int, int], NDArray[np.int64]] = {}

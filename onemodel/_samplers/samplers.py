@@ -16,7 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from onemodel._common.integers import TWO_63, TWO_64, integer, uint64
+from onemodel._common.integers import TWO_63, TWO_64, check_integer, check_uint64
 from onemodel._random.permutation import KeyedPermutation
 from onemodel._random.rng import derive
 from onemodel._samplers import mixing
@@ -60,9 +60,9 @@ def check_coordinates(sampler: Sampler, seed: Any, epoch: Any, step: Any) -> tup
     ):
         return seed, epoch, step  # the loader's own, as every batch asks with them
     return (
-        uint64("seed", seed),
-        uint64("epoch", epoch),
-        integer("step", step, 0, sampler.steps_per_epoch),
+        check_uint64("seed", seed),
+        check_uint64("epoch", epoch),
+        check_integer("step", step, 0, sampler.steps_per_epoch),
     )
 
 
@@ -91,8 +91,8 @@ class SequentialSampler:
     """
 
     def __init__(self, n: int, batch_size: int, *, drop_last: bool = True) -> None:
-        self.n = integer("n", n, 1, TWO_63)
-        self.batch_size = integer("batch_size", batch_size, 1, 2**31)
+        self.n = check_integer("n", n, 1, TWO_63)
+        self.batch_size = check_integer("batch_size", batch_size, 1, 2**31)
         self.drop_last = bool(drop_last)
         self.steps_per_epoch = count_steps(self.n, self.batch_size, self.drop_last)
 
@@ -154,18 +154,18 @@ class MixingSampler:
         *,
         steps_per_epoch: int | None = None,
     ) -> None:
-        self.sizes = tuple(integer(f"sizes[{k}]", s, 0, TWO_63) for k, s in enumerate(sizes))
+        self.sizes = tuple(check_integer(f"sizes[{k}]", s, 0, TWO_63) for k, s in enumerate(sizes))
         self.shares = tuple(_share(k, share) for k, share in enumerate(shares))
-        self.batch_size = integer("batch_size", batch_size, 1, 2**31)
+        self.batch_size = check_integer("batch_size", batch_size, 1, 2**31)
         if len(self.sizes) != len(self.shares):
             raise ValueError(
                 f"shares must be one for each of {len(self.sizes)} sizes, got {len(self.shares)}"
             )
-        self.n = integer("sum(sizes)", sum(self.sizes), 0, TWO_63)
+        self.n = check_integer("sum(sizes)", sum(self.sizes), 0, TWO_63)
         if steps_per_epoch is None:
             self.steps_per_epoch = count_steps(self.n, self.batch_size, drop_last=True)
         else:
-            self.steps_per_epoch = integer("steps_per_epoch", steps_per_epoch, 1, TWO_63)
+            self.steps_per_epoch = check_integer("steps_per_epoch", steps_per_epoch, 1, TWO_63)
         part = [k for k, size in enumerate(self.sizes) if size > 0 and self.shares[k] > 0]
         if not part:
             raise ValueError(

@@ -27,7 +27,7 @@ typedef struct {
     float *target;
     int64_t padded;
     float pad;
-    int streamed;
+    int non_temporal;
     const char *ahead;       /* what to ask for meanwhile: ahead_size bytes a row */
     int64_t ahead_stride;
     int64_t ahead_size;
@@ -36,12 +36,12 @@ typedef struct {
 typedef struct {
     const char *name;
     /* target[k] = source[k], with stores that go around the caches where the processor has
-     * them; only stream_fence orders them before what follows. No overlap. */
+     * them; only store_fence orders them before what follows. No overlap. */
     void (*stream)(float *target, const float *source, int64_t count);
     /* The rows and their padding. */
-    void (*put_rows)(const onemodel_rows *rows);
+    void (*store_rows)(const onemodel_rows *rows);
     /* Likewise, each value * gain + offset, each operation rounded. */
-    void (*put_gain_offset)(const onemodel_rows *rows, float gain, float offset);
+    void (*store_gain_offset)(const onemodel_rows *rows, float gain, float offset);
     /* target[k] = source[k] * gain + offset, each operation rounded; target may be source. */
     void (*gain_offset)(float *target, const float *source, int64_t count, float gain,
                         float offset);
@@ -59,10 +59,10 @@ typedef struct {
     void (*binomial)(float *target, const float *before, const float *middle,
                      const float *after, int64_t count, float scale);
     /* Pixels of three interleaved bytes, rows left to right or right to left, to three planes:
-     * target[c][y][x] = source * scale[c] - shift[c], each operation rounded. streamed: use
+     * target[c][y][x] = source * scale[c] - shift[c], each operation rounded. non_temporal: use
      * stores that go around the caches where lines are whole. No overlap. */
     void (*planar3)(float *target, const uint8_t *source, int64_t height, int64_t width,
-                    const float *scale, const float *shift, int mirrored, int streamed);
+                    const float *scale, const float *shift, int mirrored, int non_temporal);
     /* target[x] = source[width - 1 - x] in pixels of three bytes. No overlap. */
     void (*mirror3)(uint8_t *target, const uint8_t *source, int64_t width);
     /* The indices at many positions of a permutation with n > 1; both may be the same memory. */
@@ -124,7 +124,7 @@ static ONEMODEL_INLINE float onemodel_byte_as_float(uint8_t value) {
 #undef ONEMODEL_WIDE
 #endif
 
-/* Order all streamed stores before whatever the calling thread does next. */
+/* Order all non_temporal stores before whatever the calling thread does next. */
 static inline void onemodel_stream_fence(void) {
 #ifdef ONEMODEL_SSE2
     _mm_sfence();

@@ -17,16 +17,16 @@ cdef extern from "dispatch.h":
         float *target
         int64_t padded
         float pad
-        bint streamed
+        bint non_temporal
         const char *ahead
         int64_t ahead_stride
         int64_t ahead_size
 
-    ctypedef struct VectorTable "onemodel_vector_table":
+    ctypedef struct LoopTable "onemodel_vector_table":
         const char *name
         void (*stream)(float *, const float *, int64_t) noexcept nogil
-        void (*put_rows)(const Rows *) noexcept nogil
-        void (*put_gain_offset)(const Rows *, float, float) noexcept nogil
+        void (*store_rows)(const Rows *) noexcept nogil
+        void (*store_gain_offset)(const Rows *, float, float) noexcept nogil
         void (*gain_offset)(float *, const float *, int64_t, float, float) noexcept nogil
         void (*convert)(float *, const uint8_t *, int64_t, float, float) noexcept nogil
         void (*noise)(float *, const float *, int64_t, uint64_t, float) noexcept nogil
@@ -41,5 +41,5 @@ cdef extern from "dispatch.h":
         void (*permute)(const Feistel *, const uint64_t *, uint64_t *, int64_t) noexcept nogil
 
 
-cdef const VectorTable *table
-cdef void stream_fence() noexcept nogil
+cdef const LoopTable *table
+cdef void store_fence() noexcept nogil

@@ -8,11 +8,11 @@ __all__ = ["select", "selected", "variants"]
 
 
 cdef extern from "dispatch.h":
-    const VectorTable *vector_variant "onemodel_vector_variant"(int wide) noexcept nogil
+    const LoopTable *loop_variant "onemodel_vector_variant"(int wide) noexcept nogil
     void onemodel_stream_fence() noexcept nogil
 
 
-cdef void stream_fence() noexcept nogil:
+cdef void store_fence() noexcept nogil:
     onemodel_stream_fence()
 
 
@@ -23,7 +23,7 @@ def variants():
     'baseline'
     """
     return tuple(
-        vector_variant(wide).name.decode() for wide in range(2) if vector_variant(wide) is not NULL
+        loop_variant(wide).name.decode() for wide in range(2) if loop_variant(wide) is not NULL
     )
 
 
@@ -40,8 +40,8 @@ def select(name):
     """
     global table
     for wide in range(2):
-        if vector_variant(wide) is not NULL and vector_variant(wide).name.decode() == name:
-            table = vector_variant(wide)
+        if loop_variant(wide) is not NULL and loop_variant(wide).name.decode() == name:
+            table = loop_variant(wide)
             return
     raise ValueError(f"name must be one of {variants()}, got {name!r}")
 

@@ -21,7 +21,7 @@ static const uint8_t planar3_masks[3][4][16] = {
 /* One channel: of each row its whole groups of 16 pixels. */
 ONEMODEL_TARGET static inline void ONEMODEL_VARIANT(channel3_groups)(
     float *target, const uint8_t *source, int64_t height, int64_t width, int channel, float scale,
-    float shift, int mirrored, int streamed) {
+    float shift, int mirrored, int non_temporal) {
     const uint8_t(*masks)[16] = planar3_masks[channel];
     const __m128i order = _mm_loadu_si128((const __m128i *)masks[mirrored ? 1 : 0]);
     const __m128i from_b = _mm_loadu_si128((const __m128i *)masks[2]);
@@ -40,7 +40,7 @@ ONEMODEL_TARGET static inline void ONEMODEL_VARIANT(channel3_groups)(
             __m256 high = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8)));
             low = _mm256_sub_ps(_mm256_mul_ps(low, scales), shifts);
             high = _mm256_sub_ps(_mm256_mul_ps(high, scales), shifts);
-            if (streamed) {
+            if (non_temporal) {
                 _mm256_stream_ps(target + x, low);
                 _mm256_stream_ps(target + x + 8, high);
             } else {
@@ -57,25 +57,25 @@ ONEMODEL_TARGET static inline void ONEMODEL_VARIANT(channel3_groups)(
 ONEMODEL_TARGET static void ONEMODEL_VARIANT(planar3)(float *target, const uint8_t *source,
                                                       int64_t height, int64_t width,
                                                       const float *scale, const float *shift,
-                                                      int mirrored, int streamed) {
+                                                      int mirrored, int non_temporal) {
     if (!mirrored) { /* then the rows are one long row */
         width *= height;
         height = 1;
     }
-    /* A line that is streamed in part costs a read of memory: stream whole ones or none. */
-    if (((uintptr_t)target & 63) != 0 || width % 16 != 0) streamed = 0;
+    /* A line that is non_temporal in part costs a read of memory: stream whole ones or none. */
+    if (((uintptr_t)target & 63) != 0 || width % 16 != 0) non_temporal = 0;
     for (int channel = 0; channel < 3; channel++) {
         const float factor = scale[channel], offset = shift[channel];
         int64_t start = 0;
 #ifdef ONEMODEL_WIDE
         /* constants, so that each case becomes a loop of its own */
-        if (mirrored && streamed)
+        if (mirrored && non_temporal)
             ONEMODEL_VARIANT(channel3_groups)(target, source, height, width, channel, factor,
                                               offset, 1, 1);
         else if (mirrored)
             ONEMODEL_VARIANT(channel3_groups)(target, source, height, width, channel, factor,
                                               offset, 1, 0);
-        else if (streamed)
+        else if (non_temporal)
             ONEMODEL_VARIANT(channel3_groups)(target, source, height, width, channel, factor,
                                               offset, 0, 1);
         else

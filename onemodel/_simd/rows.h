@@ -1,5 +1,5 @@
 /* Rows of an image on their way to the batch: read, converted, scaled, padded and stored in one
- * go. variant.h includes this file once for each variant; `bytes`, `scaled` and `streamed` are
+ * go. variant.h includes this file once for each variant; `bytes`, `scaled` and `non_temporal` are
  * constants where rows_out is inlined. */
 
 /* Four or eight values of the row from place k on, finished. */
@@ -57,7 +57,7 @@ ONEMODEL_TARGET static ONEMODEL_INLINE float ONEMODEL_VARIANT(one)(
 }
 
 ONEMODEL_TARGET static ONEMODEL_INLINE void ONEMODEL_VARIANT(rows_out)(
-    const onemodel_rows *rows, int bytes, int scaled, int streamed, float gain, float offset) {
+    const onemodel_rows *rows, int bytes, int scaled, int non_temporal, float gain, float offset) {
     const char *source = (const char *)rows->source;
     const char *ahead = rows->ahead;
     float *target = rows->target;
@@ -68,7 +68,7 @@ ONEMODEL_TARGET static ONEMODEL_INLINE void ONEMODEL_VARIANT(rows_out)(
     __m128 scale4 = _mm_set1_ps(scale), shift4 = _mm_set1_ps(shift);
     __m128 gain4 = _mm_set1_ps(gain), offset4 = _mm_set1_ps(offset), pad4 = _mm_set1_ps(pad);
 #define ONEMODEL_PUT4(place, value) \
-    (streamed ? _mm_stream_ps(place, value) : _mm_storeu_ps(place, value))
+    (non_temporal ? _mm_stream_ps(place, value) : _mm_storeu_ps(place, value))
 #define ONEMODEL_FOUR(k) \
     ONEMODEL_VARIANT(four)(source, k, bytes, scaled, scale4, shift4, gain4, offset4)
 #ifdef ONEMODEL_WIDE
@@ -76,7 +76,7 @@ ONEMODEL_TARGET static ONEMODEL_INLINE void ONEMODEL_VARIANT(rows_out)(
     __m256 gain8 = _mm256_set1_ps(gain), offset8 = _mm256_set1_ps(offset);
     __m256 pad8 = _mm256_set1_ps(pad);
 #define ONEMODEL_PUT8(place, value) \
-    (streamed ? _mm256_stream_ps(place, value) : _mm256_storeu_ps(place, value))
+    (non_temporal ? _mm256_stream_ps(place, value) : _mm256_storeu_ps(place, value))
 #define ONEMODEL_EIGHT(k) \
     ONEMODEL_VARIANT(eight)(source, k, bytes, scaled, scale8, shift8, gain8, offset8)
 #endif
@@ -136,21 +136,21 @@ ONEMODEL_TARGET static ONEMODEL_INLINE void ONEMODEL_VARIANT(rows_out)(
 ONEMODEL_TARGET static ONEMODEL_INLINE void ONEMODEL_VARIANT(rows_any)(const onemodel_rows *rows,
                                                                        int scaled, float gain,
                                                                        float offset) {
-    if (rows->bytes && rows->streamed)
+    if (rows->bytes && rows->non_temporal)
         ONEMODEL_VARIANT(rows_out)(rows, 1, scaled, 1, gain, offset);
     else if (rows->bytes)
         ONEMODEL_VARIANT(rows_out)(rows, 1, scaled, 0, gain, offset);
-    else if (rows->streamed)
+    else if (rows->non_temporal)
         ONEMODEL_VARIANT(rows_out)(rows, 0, scaled, 1, gain, offset);
     else
         ONEMODEL_VARIANT(rows_out)(rows, 0, scaled, 0, gain, offset);
 }
 
-ONEMODEL_TARGET static void ONEMODEL_VARIANT(put_rows)(const onemodel_rows *rows) {
+ONEMODEL_TARGET static void ONEMODEL_VARIANT(store_rows)(const onemodel_rows *rows) {
     ONEMODEL_VARIANT(rows_any)(rows, 0, 0.0f, 0.0f);
 }
 
-ONEMODEL_TARGET static void ONEMODEL_VARIANT(put_gain_offset)(const onemodel_rows *rows,
+ONEMODEL_TARGET static void ONEMODEL_VARIANT(store_gain_offset)(const onemodel_rows *rows,
                                                               float gain, float offset) {
     ONEMODEL_VARIANT(rows_any)(rows, 1, gain, offset);
 }

@@ -62,8 +62,8 @@ static const onemodel_vector_table ONEMODEL_VARIANT(vector_table) = {
     "baseline",
 #endif
     ONEMODEL_VARIANT(stream),
-    ONEMODEL_VARIANT(put_rows),
-    ONEMODEL_VARIANT(put_gain_offset),
+    ONEMODEL_VARIANT(store_rows),
+    ONEMODEL_VARIANT(store_gain_offset),
     ONEMODEL_VARIANT(gain_offset),
     ONEMODEL_VARIANT(convert),
     ONEMODEL_VARIANT(noise),

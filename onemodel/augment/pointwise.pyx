@@ -6,7 +6,7 @@ Source: docs/augmentations.md; each class lists its draws in order.
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
-from onemodel._common.integers import integer
+from onemodel._common.integers import check_integer
 from onemodel._random.rng cimport next_below, skip_u64
 from onemodel.augment.protocol cimport (
     ImageShape,
@@ -20,7 +20,7 @@ from onemodel.augment.protocol cimport (
     draw_span,
     integer_pair_of,
     integer_span_of,
-    made_once,
+    forbid_reinit,
     number_of,
     pair_of,
     span_of,
@@ -35,33 +35,33 @@ ctypedef struct GainOffsetSettings:
     Span offset
 
 
-ctypedef struct GainOffsetDrawn:
+ctypedef struct GainOffsetParameters:
     float gain
     float offset
 
 
 cdef void gain_offset_draw(
-    const void *settings, uint64_t *state, const ImageShape *shape, void *drawn
+    const void *settings, uint64_t *state, const ImageShape *shape, void *parameters
 ) noexcept nogil:
     cdef const GainOffsetSettings *spans = <const GainOffsetSettings *>settings
-    cdef GainOffsetDrawn *values = <GainOffsetDrawn *>drawn
+    cdef GainOffsetParameters *values = <GainOffsetParameters *>parameters
     values.gain = draw_span(&spans.gain, state)
     values.offset = draw_span(&spans.offset, state)
 
 
 cdef void gain_offset_row(
-    const void *settings, const void *drawn, const ImageShape *shape,
+    const void *settings, const void *parameters, const ImageShape *shape,
     int64_t channel, int64_t row, const float *source, float *target
 ) noexcept nogil:
-    cdef const GainOffsetDrawn *values = <const GainOffsetDrawn *>drawn
+    cdef const GainOffsetParameters *values = <const GainOffsetParameters *>parameters
     table.gain_offset(target, source, shape.width, values.gain, values.offset)
 
 
 cdef void gain_offset_rows(
-    const void *settings, const void *drawn, const Rows *rows
+    const void *settings, const void *parameters, const Rows *rows
 ) noexcept nogil:
-    cdef const GainOffsetDrawn *values = <const GainOffsetDrawn *>drawn
-    table.put_gain_offset(rows, values.gain, values.offset)
+    cdef const GainOffsetParameters *values = <const GainOffsetParameters *>parameters
+    table.store_gain_offset(rows, values.gain, values.offset)
 
 
 cdef class GainOffset(NativeAugmentation):
@@ -91,15 +91,15 @@ cdef class GainOffset(NativeAugmentation):
 
     @cython.embedsignature.format("c")
     def __init__(self, gain=(0.8, 1.2), offset=(-0.1, 0.1)):
-        made_once(<const void *>self.stage.draw)
+        forbid_reinit(<const void *>self.operation.draw)
         self.gain, self.offset = pair_of("gain", gain), pair_of("offset", offset)
         self.settings.gain = span_of("gain", self.gain)
         self.settings.offset = span_of("offset", self.offset)
-        self.stage.settings = &self.settings
-        self.stage.drawn_bytes = sizeof(GainOffsetDrawn)
-        self.stage.draw = gain_offset_draw
-        self.stage.edit_row = gain_offset_row
-        self.stage.put_rows = gain_offset_rows
+        self.operation.settings = &self.settings
+        self.operation.parameter_bytes = sizeof(GainOffsetParameters)
+        self.operation.draw = gain_offset_draw
+        self.operation.edit_row = gain_offset_row
+        self.operation.store_rows = gain_offset_rows
 
     def __repr__(self):
         return f"GainOffset(gain={self.gain}, offset={self.offset})"
@@ -109,18 +109,18 @@ cdef class GainOffset(NativeAugmentation):
 
 
 cdef void noise_draw(
-    const void *settings, uint64_t *state, const ImageShape *shape, void *drawn
+    const void *settings, uint64_t *state, const ImageShape *shape, void *parameters
 ) noexcept nogil:
     """Keep where the sequence starts; each pixel's place in it follows from its position."""
-    (<uint64_t *>drawn)[0] = state[0]
+    (<uint64_t *>parameters)[0] = state[0]
     skip_u64(state, 12 * <uint64_t>(shape.channels * shape.height * shape.width))
 
 
 cdef void noise_row(
-    const void *settings, const void *drawn, const ImageShape *shape,
+    const void *settings, const void *parameters, const ImageShape *shape,
     int64_t channel, int64_t row, const float *source, float *target
 ) noexcept nogil:
-    cdef uint64_t state = (<const uint64_t *>drawn)[0]
+    cdef uint64_t state = (<const uint64_t *>parameters)[0]
     skip_u64(&state, 12 * <uint64_t>((channel * shape.height + row) * shape.width))
     table.noise(target, source, shape.width, state, (<const float *>settings)[0])
 
@@ -151,15 +151,15 @@ cdef class Noise(NativeAugmentation):
 
     @cython.embedsignature.format("c")
     def __init__(self, sigma=0.05):
-        made_once(<const void *>self.stage.draw)
+        forbid_reinit(<const void *>self.operation.draw)
         self.sigma = number_of("sigma", sigma)
         if self.sigma < 0:
             raise ValueError(f"sigma must be >= 0, got {self.sigma}")
         self.single = <float>self.sigma
-        self.stage.settings = &self.single
-        self.stage.drawn_bytes = sizeof(uint64_t)
-        self.stage.draw = noise_draw
-        self.stage.edit_row = noise_row
+        self.operation.settings = &self.single
+        self.operation.parameter_bytes = sizeof(uint64_t)
+        self.operation.draw = noise_draw
+        self.operation.edit_row = noise_row
 
     def __repr__(self):
         return f"Noise(sigma={self.sigma})"
@@ -169,10 +169,10 @@ cdef class Noise(NativeAugmentation):
 
 
 cdef void invert_row(
-    const void *settings, const void *drawn, const ImageShape *shape,
+    const void *settings, const void *parameters, const ImageShape *shape,
     int64_t channel, int64_t row, const float *source, float *target
 ) noexcept nogil:
-    if (<const int64_t *>drawn)[0]:
+    if (<const int64_t *>parameters)[0]:
         # 1 - x: the sign's change is exact, and the sum rounds as the difference does
         table.gain_offset(target, source, shape.width, -1.0, 1.0)
     else:
@@ -203,12 +203,12 @@ cdef class Invert(NativeAugmentation):
 
     @cython.embedsignature.format("c")
     def __init__(self, p=0.5):
-        made_once(<const void *>self.stage.draw)
+        forbid_reinit(<const void *>self.operation.draw)
         self.p = chance_of("p", p)
-        self.stage.settings = &self.p
-        self.stage.drawn_bytes = sizeof(int64_t)
-        self.stage.draw = draw_applied
-        self.stage.edit_row = invert_row
+        self.operation.settings = &self.p
+        self.operation.parameter_bytes = sizeof(int64_t)
+        self.operation.draw = draw_applied
+        self.operation.edit_row = invert_row
 
     def __repr__(self):
         return f"Invert(p={self.p})"
@@ -232,14 +232,14 @@ ctypedef struct Rectangle:
 
 
 cdef void erase_draw(
-    const void *settings, uint64_t *state, const ImageShape *shape, void *drawn
+    const void *settings, uint64_t *state, const ImageShape *shape, void *parameters
 ) noexcept nogil:
     cdef const EraseSettings *erase = <const EraseSettings *>settings
     cdef Rectangle *rectangle
     cdef int64_t height, width
     cdef int64_t k
     for k in range(erase.count):
-        rectangle = <Rectangle *>drawn + k
+        rectangle = <Rectangle *>parameters + k
         height = draw_integer(&erase.size, state)
         width = draw_integer(&erase.size, state)
         rectangle.top = <int64_t>next_below(state, <uint64_t>shape.height) - height // 2
@@ -251,7 +251,7 @@ cdef void erase_draw(
 
 
 cdef void erase_row(
-    const void *settings, const void *drawn, const ImageShape *shape,
+    const void *settings, const void *parameters, const ImageShape *shape,
     int64_t channel, int64_t row, const float *source, float *target
 ) noexcept nogil:
     cdef const EraseSettings *erase = <const EraseSettings *>settings
@@ -260,7 +260,7 @@ cdef void erase_row(
     cdef int64_t k, column
     copy_row(target, source, shape.width)
     for k in range(erase.count):
-        rectangle = <const Rectangle *>drawn + k
+        rectangle = <const Rectangle *>parameters + k
         if rectangle.top <= row < rectangle.bottom:
             for column in range(rectangle.left, rectangle.right):
                 target[column] = fill
@@ -299,17 +299,17 @@ cdef class Erase(NativeAugmentation):
 
     @cython.embedsignature.format("c")
     def __init__(self, count=1, size=(4, 16), fill=0.0):
-        made_once(<const void *>self.stage.draw)
-        self.count = integer("count", count, 0, 1025)
+        forbid_reinit(<const void *>self.operation.draw)
+        self.count = check_integer("count", count, 0, 1025)
         self.size = integer_pair_of("size", size, 1, 1 << 31)
         self.fill = number_of("fill", fill)
         self.settings.count = self.count
         self.settings.size = integer_span_of(self.size)
         self.settings.fill = <float>self.fill
-        self.stage.settings = &self.settings
-        self.stage.drawn_bytes = self.count * <int64_t>sizeof(Rectangle)
-        self.stage.draw = erase_draw
-        self.stage.edit_row = erase_row
+        self.operation.settings = &self.settings
+        self.operation.parameter_bytes = self.count * <int64_t>sizeof(Rectangle)
+        self.operation.draw = erase_draw
+        self.operation.edit_row = erase_row
 
     def __repr__(self):
         return f"Erase(count={self.count}, size={self.size}, fill={self.fill})"

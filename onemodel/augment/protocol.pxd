@@ -1,17 +1,17 @@
 """The C protocol of native augmentations: write your own in Cython against this file.
 
-An augmentation is a `Stage`: settings that never change, a function that draws the random
+An augmentation is a `Operation`: settings that never change, a function that draws the random
 parameters of one image, and a function that edits either one row or a whole image. The split
-lets a chain of stages run row by row in one pass over memory: all parameters are drawn first,
-stage after stage, so every draw stands at the same place of the generator's sequence whichever
+lets a chain of operations run row by row in one pass over memory: all parameters are drawn first,
+operation after operation, so every draw stands at the same place of the generator's sequence whichever
 way the pixels are walked.
 
-To add one: subclass NativeAugmentation, fill `self.stage` in __init__ (settings must live as
+To add one: subclass NativeAugmentation, fill `self.operation` in __init__ (settings must live as
 long as the object: point at a C struct that is a field of it), and give the class a docstring
 that lists its draws in order, a __repr__ that shows every argument and a __reduce__ for pickle.
 examples/custom_augmentation in the source repository is a whole package that does so.
 
-What a stage must keep so that batches replay: it reads nothing but its arguments, draws from
+What an operation must keep so that batches replay: it reads nothing but its arguments, draws from
 `state` alone, and computes with integers and float32 + - * / in an order that its docstring
 gives (compile with -ffp-contract=off). Rows come in any order and on any thread.
 """
@@ -29,84 +29,84 @@ ctypedef struct ImageShape:
     int64_t width
 
 
-# Draw one image's parameters from *state into `drawn` (drawn_bytes, 8-byte aligned). Leave
-# *state after all draws of the stage, those that edit_row makes for each pixel included.
+# Draw one image's parameters from *state into `parameters` (parameter_bytes, 8-byte aligned). Leave
+# *state after all draws of the operation, those that edit_row makes for each pixel included.
 ctypedef void (*DrawFunction)(
-    const void *settings, uint64_t *state, const ImageShape *shape, void *drawn
+    const void *settings, uint64_t *state, const ImageShape *shape, void *parameters
 ) noexcept nogil
 
 # Write the edited row (channel, row) of `width` floats to `target`, which may be `source`.
 ctypedef void (*RowFunction)(
-    const void *settings, const void *drawn, const ImageShape *shape,
+    const void *settings, const void *parameters, const ImageShape *shape,
     int64_t channel, int64_t row, const float *source, float *target
 ) noexcept nogil
 
-# Optional: read, edit and pad rows of one channel in one loop, for a stage that makes all rows of
+# Optional: read, edit and pad rows of one channel in one loop, for an operation that makes all rows of
 # an image alike (vector.h says what `rows` holds).
 ctypedef void (*RowsFunction)(
-    const void *settings, const void *drawn, const Rows *rows
+    const void *settings, const void *parameters, const Rows *rows
 ) noexcept nogil
 
 # Edit a contiguous image [channels, height, width] in place; `scratch` has room for another.
 ctypedef void (*ImageFunction)(
-    const void *settings, const void *drawn, const ImageShape *shape, float *image, float *scratch
+    const void *settings, const void *parameters, const ImageShape *shape, float *image, float *scratch
 ) noexcept nogil
 
 
-ctypedef struct Stage:
+ctypedef struct Operation:
     const void *settings
-    int64_t drawn_bytes         # size of what `draw` fills in
+    int64_t parameter_bytes         # size of what `draw` fills in
     DrawFunction draw
     RowFunction edit_row        # NULL where a row needs other rows
     ImageFunction edit_image    # read only where edit_row is NULL
-    RowsFunction put_rows       # NULL where the stage has none
+    RowsFunction store_rows       # NULL where the operation has none
 
 
 cdef class NativeAugmentation:
-    cdef Stage stage
+    cdef Operation operation
 
 
-cdef class Program:
+cdef class Chain:
     """Native augmentations in order, ready to run without the GIL."""
     cdef readonly tuple parts
-    cdef Stage *stages
+    cdef Operation *operations
     cdef int count
-    cdef int64_t drawn_bytes
-    cdef bint by_rows           # every stage edits rows
+    cdef int64_t parameter_bytes
+    cdef bint by_rows           # every operation edits rows
 
 
-cdef int made_once(const void *made) except -1
+cdef int forbid_reinit(const void *made) except -1
 
-cdef void draw_stages(
-    const Stage *stages, int count, uint64_t *state, const ImageShape *shape, char *drawn
+cdef void draw_parameters(
+    const Operation *operations, int count, uint64_t *state, const ImageShape *shape, char *parameters
 ) noexcept nogil
 
 
 cdef inline int64_t padded(int64_t size) noexcept nogil:
-    """Round the bytes that a stage draws up to the next stage's alignment."""
+    """Round the bytes that an operation draws up to the next operation's alignment."""
     return (size + 7) & ~<int64_t>7
 
 
 cdef inline void edit_row(
-    const Stage *stages, int count, const char *drawn, const ImageShape *shape,
+    const Operation *operations, int count, const char *parameters, const ImageShape *shape,
     int64_t channel, int64_t row, const float *source, float *target
 ) noexcept nogil:
-    """Run at least one stage of rows: the first reads `source`, the others edit `target`."""
+    """Run at least one operation of rows: the first reads `source`, the others edit `target`."""
     cdef int k
     for k in range(count):
-        stages[k].edit_row(stages[k].settings, drawn, shape, channel, row, source, target)
+        operations[k].edit_row(operations[k].settings, parameters, shape, channel, row, source, target)
         source = target
-        drawn += padded(stages[k].drawn_bytes)
+        parameters += padded(operations[k].parameter_bytes)
 
 
 cdef void edit_image(
-    const Stage *stages, int count, const char *drawn, const ImageShape *shape,
+    const Operation *operations, int count, const char *parameters, const ImageShape *shape,
     float *image, float *scratch
 ) noexcept nogil
 
 
 cdef inline void copy_row(float *target, const float *source, int64_t width) noexcept nogil:
-    """What edit_row does to a row that the stage leaves as it is."""
+    """What edit_row does to a row that the operation leaves as it is."""
     if target != source:
         memcpy(target, source, <size_t>width * sizeof(float))
 
@@ -147,8 +147,8 @@ cdef inline bint draw_chance(double chance, uint64_t *state) noexcept nogil:
     return <double>next_single(state) < chance
 
 
-# The DrawFunction of a stage that is applied with a chance: settings points at the chance (a
-# double), drawn is one int64, 0 where the image stays as it is.
+# The DrawFunction of an operation that is applied with a chance: settings points at the chance (a
+# double), parameters is one int64, 0 where the image stays as it is.
 cdef void draw_applied(
-    const void *settings, uint64_t *state, const ImageShape *shape, void *drawn
+    const void *settings, uint64_t *state, const ImageShape *shape, void *parameters
 ) noexcept nogil

@@ -5,12 +5,12 @@ from numpy.typing import NDArray
 
 from onemodel._random.rng import SampleRng
 
-__all__ = ["NativeAugmentation", "Program"]
+__all__ = ["Chain", "NativeAugmentation"]
 
 class NativeAugmentation:
     def __call__(self, rng: SampleRng, image: NDArray[np.float32]) -> None: ...
 
-class Program:
+class Chain:
     def __init__(self, parts: Iterable[NativeAugmentation]) -> None: ...
     def __call__(
         self,

@@ -13,7 +13,7 @@ import numpy as np
 
 from onemodel._common.array_checks import image_text
 from onemodel._memory.arrays cimport CONTIGUOUS, WRITABLE, Array, array_of
-from onemodel._common.integers import integer
+from onemodel._common.integers import check_integer
 from onemodel._random.rng cimport SampleRng
 from onemodel.datasets.sample cimport Sample
 from onemodel.augment.protocol cimport Span, draw_span, number_of, span_of
@@ -214,7 +214,7 @@ cdef class StretchWidth:
         cdef float factor = draw_span(&self.span, &rng.current)
         cdef float product = <float><int64_t>width * factor
         cdef float rounded = product + <float>0.5
-        return resized(sample, height, integer("new width", max(1, <int64_t>rounded), 1, 1 << 31))
+        return resized(sample, height, check_integer("new width", max(1, <int64_t>rounded), 1, 1 << 31))
 
     def __repr__(self):
         return f"StretchWidth(low={self.low}, high={self.high})"
@@ -253,7 +253,7 @@ cdef class ResizeHeight:
 
     @cython.embedsignature.format("c")
     def __init__(self, height, keep_aspect=True):
-        self.height = integer("height", height, 1, 65537)
+        self.height = check_integer("height", height, 1, 65537)
         if not isinstance(keep_aspect, (bool, np.bool_)):
             raise TypeError(f"keep_aspect must be a bool, got {keep_aspect!r}")
         self.keep_aspect = bool(keep_aspect)
@@ -263,7 +263,7 @@ cdef class ResizeHeight:
         height, width = size_of(sample)
         if self.keep_aspect:
             width = max(1, (2 * width * self.height + height) // (2 * height))
-            width = integer("new width", width, 1, 1 << 31)
+            width = check_integer("new width", width, 1, 1 << 31)
         return resized(sample, self.height, width)
 
     def __repr__(self):

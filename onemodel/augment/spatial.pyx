@@ -17,7 +17,7 @@ from onemodel.augment.protocol cimport (
     draw_integer,
     integer_pair_of,
     integer_span_of,
-    made_once,
+    forbid_reinit,
     number_of,
 )
 from onemodel._simd.dispatch cimport table
@@ -26,10 +26,10 @@ __all__ = ["Blur", "HorizontalFlip", "Shift"]
 
 
 cdef void flip_row(
-    const void *settings, const void *drawn, const ImageShape *shape,
+    const void *settings, const void *parameters, const ImageShape *shape,
     int64_t channel, int64_t row, const float *source, float *target
 ) noexcept nogil:
-    if (<const int64_t *>drawn)[0]:
+    if (<const int64_t *>parameters)[0]:
         table.reverse(target, source, shape.width)
     else:
         copy_row(target, source, shape.width)
@@ -59,12 +59,12 @@ cdef class HorizontalFlip(NativeAugmentation):
 
     @cython.embedsignature.format("c")
     def __init__(self, p=0.5):
-        made_once(<const void *>self.stage.draw)
+        forbid_reinit(<const void *>self.operation.draw)
         self.p = chance_of("p", p)
-        self.stage.settings = &self.p
-        self.stage.drawn_bytes = sizeof(int64_t)
-        self.stage.draw = draw_applied
-        self.stage.edit_row = flip_row
+        self.operation.settings = &self.p
+        self.operation.parameter_bytes = sizeof(int64_t)
+        self.operation.draw = draw_applied
+        self.operation.edit_row = flip_row
 
     def __repr__(self):
         return f"HorizontalFlip(p={self.p})"
@@ -79,16 +79,16 @@ ctypedef struct ShiftSettings:
     float fill
 
 
-ctypedef struct ShiftDrawn:
+ctypedef struct ShiftParameters:
     int64_t dx
     int64_t dy
 
 
 cdef void shift_draw(
-    const void *settings, uint64_t *state, const ImageShape *shape, void *drawn
+    const void *settings, uint64_t *state, const ImageShape *shape, void *parameters
 ) noexcept nogil:
     cdef const ShiftSettings *shift = <const ShiftSettings *>settings
-    cdef ShiftDrawn *values = <ShiftDrawn *>drawn
+    cdef ShiftParameters *values = <ShiftParameters *>parameters
     values.dx = draw_integer(&shift.dx, state)
     values.dy = draw_integer(&shift.dy, state)
 
@@ -100,12 +100,12 @@ cdef inline void fill_row(float *target, int64_t count, float fill) noexcept nog
 
 
 cdef void shift_row(
-    const void *settings, const void *drawn, const ImageShape *shape,
+    const void *settings, const void *parameters, const ImageShape *shape,
     int64_t channel, int64_t row, const float *source, float *target
 ) noexcept nogil:
     cdef float fill = (<const ShiftSettings *>settings).fill
     # as far as a shift can matter, so that no sum below leaves the row
-    cdef int64_t dx = min(max((<const ShiftDrawn *>drawn).dx, -shape.width), shape.width)
+    cdef int64_t dx = min(max((<const ShiftParameters *>parameters).dx, -shape.width), shape.width)
     cdef int64_t kept = shape.width - (dx if dx > 0 else -dx)
     if dx >= 0:
         memmove(target + dx, source, <size_t>kept * sizeof(float))
@@ -116,11 +116,11 @@ cdef void shift_row(
 
 
 cdef void shift_image(
-    const void *settings, const void *drawn, const ImageShape *shape, float *image, float *scratch
+    const void *settings, const void *parameters, const ImageShape *shape, float *image, float *scratch
 ) noexcept nogil:
     """Move rows towards the edge that they leave by, so that none is overwritten unread."""
     cdef float fill = (<const ShiftSettings *>settings).fill
-    cdef int64_t dy = (<const ShiftDrawn *>drawn).dy
+    cdef int64_t dy = (<const ShiftParameters *>parameters).dy
     cdef int64_t height = shape.height
     cdef int64_t width = shape.width
     cdef int64_t channel, step, row
@@ -131,7 +131,7 @@ cdef void shift_image(
             row = height - 1 - step if dy > 0 else step
             if 0 <= row - dy < height:
                 shift_row(
-                    settings, drawn, shape, channel, row,
+                    settings, parameters, shape, channel, row,
                     plane + (row - dy) * width, plane + row * width
                 )
             else:
@@ -168,20 +168,20 @@ cdef class Shift(NativeAugmentation):
 
     @cython.embedsignature.format("c")
     def __init__(self, dx=(-2, 2), dy=(0, 0), fill=0.0):
-        made_once(<const void *>self.stage.draw)
+        forbid_reinit(<const void *>self.operation.draw)
         self.dx = integer_pair_of("dx", dx, -(1 << 31), 1 << 31)
         self.dy = integer_pair_of("dy", dy, -(1 << 31), 1 << 31)
         self.fill = number_of("fill", fill)
         self.settings.dx = integer_span_of(self.dx)
         self.settings.dy = integer_span_of(self.dy)
         self.settings.fill = <float>self.fill
-        self.stage.settings = &self.settings
-        self.stage.drawn_bytes = sizeof(ShiftDrawn)
-        self.stage.draw = shift_draw
-        self.stage.edit_row = NULL
+        self.operation.settings = &self.settings
+        self.operation.parameter_bytes = sizeof(ShiftParameters)
+        self.operation.draw = shift_draw
+        self.operation.edit_row = NULL
         if self.dy == (0, 0):
-            self.stage.edit_row = shift_row
-        self.stage.edit_image = shift_image
+            self.operation.edit_row = shift_row
+        self.operation.edit_image = shift_image
 
     def __repr__(self):
         return f"Shift(dx={self.dx}, dy={self.dy}, fill={self.fill})"
@@ -206,7 +206,7 @@ cdef void blur_across(float *target, const float *source, int64_t width) noexcep
 
 
 cdef void blur_image(
-    const void *settings, const void *drawn, const ImageShape *shape, float *image, float *scratch
+    const void *settings, const void *parameters, const ImageShape *shape, float *image, float *scratch
 ) noexcept nogil:
     """Three rows that are summed across at a time: they stay in the nearest cache."""
     cdef int64_t height = shape.height
@@ -214,7 +214,7 @@ cdef void blur_image(
     cdef int64_t kept = min(height, 3)
     cdef int64_t channel, row, below
     cdef float *plane
-    if not (<const int64_t *>drawn)[0]:
+    if not (<const int64_t *>parameters)[0]:
         return
     for channel in range(shape.channels):
         plane = image + channel * height * width
@@ -260,12 +260,12 @@ cdef class Blur(NativeAugmentation):
 
     @cython.embedsignature.format("c")
     def __init__(self, p=0.5):
-        made_once(<const void *>self.stage.draw)
+        forbid_reinit(<const void *>self.operation.draw)
         self.p = chance_of("p", p)
-        self.stage.settings = &self.p
-        self.stage.drawn_bytes = sizeof(int64_t)
-        self.stage.draw = draw_applied
-        self.stage.edit_image = blur_image
+        self.operation.settings = &self.p
+        self.operation.parameter_bytes = sizeof(int64_t)
+        self.operation.draw = draw_applied
+        self.operation.edit_image = blur_image
 
     def __repr__(self):
         return f"Blur(p={self.p})"

@@ -45,7 +45,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from onemodel._common.integers import integer, uint64
+from onemodel._common.integers import check_integer, check_uint64
 from onemodel._random.rng import SampleRng, derive
 from onemodel.datasets.sample import Sample
 
@@ -118,15 +118,15 @@ class DigitLines:
     def __init__(
         self, count: int, *, seed: int = 0, digits: tuple[int, int] = (3, 12), height: int = 32
     ) -> None:
-        self._count = integer("count", count, 1, 2**31)
-        self._seed = uint64("seed", seed)
+        self._count = check_integer("count", count, 1, 2**31)
+        self._seed = check_uint64("seed", seed)
         try:
             least, most = digits
         except (TypeError, ValueError):
             raise ValueError(f"digits must be a pair (least, most), got {digits!r}") from None
-        self._least = integer("digits[0]", least, 1, MOST_DIGITS + 1)
-        self._most = integer("digits[1]", most, self._least, MOST_DIGITS + 1)
-        self._height = integer("height", height, HEIGHTS[0], HEIGHTS[1] + 1)
+        self._least = check_integer("digits[0]", least, 1, MOST_DIGITS + 1)
+        self._most = check_integer("digits[1]", most, self._least, MOST_DIGITS + 1)
+        self._height = check_integer("height", height, HEIGHTS[0], HEIGHTS[1] + 1)
         self._small, self._tall = 3 * self._height // 5, 4 * self._height // 5
         self._weights = {
             own: _scaling_weights(own)
@@ -144,7 +144,7 @@ class DigitLines:
 
     def __getitem__(self, index: int) -> Sample:
         try:
-            position = integer("index", index, -self._count, self._count) % self._count
+            position = check_integer("index", index, -self._count, self._count) % self._count
         except ValueError as error:
             raise IndexError(str(error)) from None
         rng = self._generator(position)

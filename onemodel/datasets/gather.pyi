@@ -8,5 +8,5 @@ def gather_rows(
     source: NDArray[Any],
     indices: ArrayLike,
     out: NDArray[Any] | None = None,
-    streamed: bool = False,
+    non_temporal: bool = False,
 ) -> NDArray[Any]: ...

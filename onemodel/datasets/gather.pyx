@@ -9,11 +9,11 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from onemodel._common.array_checks import room_for
+from onemodel._common.array_checks import check_out
 from onemodel._memory.arrays cimport CONTIGUOUS, Array, array_of
 from onemodel._simd.cache_hint cimport prefetch_row
 from onemodel.transforms.protocol cimport address
-from onemodel._simd.dispatch cimport stream_fence, table
+from onemodel._simd.dispatch cimport store_fence, table
 
 __all__ = ["gather_rows"]
 
@@ -28,7 +28,7 @@ ctypedef struct RowLayout:
     int64_t strides[MAXIMUM_RANK]
 
 
-def gather_rows(source, indices, out=None, bint streamed=False):
+def gather_rows(source, indices, out=None, bint non_temporal=False):
     """Return the rows ``source[indices]`` as a new C-contiguous array, or fill ``out`` with them.
 
     Args:
@@ -36,7 +36,7 @@ def gather_rows(source, indices, out=None, bint streamed=False):
         indices: int64 [n], each in [0, len(source)).
         out: C-contiguous, aligned, writable, of source's dtype and shape [n, ...], no memory of
             source.
-        streamed: write it with stores that go around the caches; the bytes are the same.
+        non_temporal: write it with stores that go around the caches; the bytes are the same.
 
     Raises:
         IndexError: if an index is out of range, naming it and the length.
@@ -66,7 +66,7 @@ def gather_rows(source, indices, out=None, bint streamed=False):
         if not 0 <= places[k] < length:
             raise IndexError(f"indices must be in [0, {length}), got {places[k]} at {k}")
     shape = (rows, *source.shape[1:])
-    out = room_for(out, shape, source.dtype)
+    out = check_out(out, shape, source.dtype)
     if np.may_share_memory(source, out):
         raise ValueError("out must share no memory with source")
     if out.size == 0 or out.dtype.itemsize == 0:
@@ -76,20 +76,20 @@ def gather_rows(source, indices, out=None, bint streamed=False):
     cdef char *target = address(out)
     cdef int64_t stride = source.strides[0]
     cdef int64_t row_bytes = out.nbytes // rows
-    streamed = streamed and layout.rank == 0 and row_bytes & 3 == 0
+    non_temporal = non_temporal and layout.rank == 0 and row_bytes & 3 == 0
     with nogil:
         for k in range(rows):
             if k + 1 < rows and layout.rank == 0:
                 prefetch_row(base + places[k + 1] * stride, row_bytes)
-            if streamed:
+            if non_temporal:
                 table.stream(
                     <float *>target, <const float *>(base + places[k] * stride), row_bytes >> 2
                 )
             else:
                 copy_row(&layout, base + places[k] * stride, target)
             target += row_bytes
-        if streamed:
-            stream_fence()
+        if non_temporal:
+            store_fence()
     return out
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onemodel._common.extras import require
-from onemodel._common.integers import int32, integer
+from onemodel._common.integers import check_int32, check_integer
 
 #: The suffixes of image files, in any case.
 SUFFIXES = frozenset(
@@ -62,7 +62,7 @@ class Folder:
         alphabet: str | None = None,
     ) -> None:
         self.path = Path(path)
-        self.height = integer("height", height, 1, 2**16 + 1)
+        self.height = check_integer("height", height, 1, 2**16 + 1)
         if channels not in (1, 3):
             raise ValueError(f"channels must be 1 or 3, got {channels!r}")
         self.channels = channels
@@ -169,7 +169,7 @@ def read_labels(path: Path, alphabet: str | None) -> dict[str, Target]:
         if name in targets:
             raise ValueError(f"{where}: expected each path once, found {name!r} again")
         try:
-            label = int32("label", int(fields[1])) if len(fields) == 2 else 0
+            label = check_int32("label", int(fields[1])) if len(fields) == 2 else 0
             target = _symbols(fields[0], symbols)
         except ValueError as error:
             raise ValueError(f"{where}: {error}") from None
@@ -179,7 +179,7 @@ def read_labels(path: Path, alphabet: str | None) -> dict[str, Target]:
 
 def _symbols(text: str, symbols: dict[str, int] | None) -> tuple[int, ...]:
     if symbols is None:
-        return tuple(int32("target", int(word)) for word in text.split())
+        return tuple(check_int32("target", int(word)) for word in text.split())
     unknown = sorted(set(text) - symbols.keys())
     if unknown:
         raise ValueError(f"expected characters of the alphabet, found {unknown[0]!r}")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from onemodel._collate.inputs import Columns
-from onemodel._common.integers import integer
+from onemodel._common.integers import check_integer
 from onemodel.datasets import table_files
 from onemodel.datasets.image_folder import Folder
 from onemodel.datasets.sample import Sample
@@ -44,7 +44,7 @@ class ImageTable:
     - `labels` int32 [n];
     - `channels`, `height`, and float32 [C] each `mean`, `std`, `scale`, `shift`;
     - `names`: where each image came from, or None;
-    - `columns`: all of it as the kernels' own `sources.Columns`, by which `ImageBatchCollator`
+    - `columns`: all of it as the kernels' own `inputs.Columns`, by which `ImageBatchCollator`
       makes a batch without one object a sample.
 
     All columns are C-contiguous and read-only. Pixels of dtype uint8 become float32 when they are
@@ -100,8 +100,8 @@ class ImageTable:
             TypeError, ValueError: a column of another dtype, length or range; the message names
                 the column, what was expected and what was found.
         """
-        self.channels = integer("channels", channels, 1, 2**31)
-        self.height = integer("height", height, 1, 2**31)
+        self.channels = check_integer("channels", channels, 1, 2**31)
+        self.height = check_integer("height", height, 1, 2**31)
         self.widths = frozen(int64_column("widths", widths))
         count = len(self.widths)
         if not count:
@@ -304,7 +304,7 @@ class ImageTable:
     def __getitem__(self, index: int) -> Sample:
         count = len(self)
         try:
-            position = integer("index", index, -count, count) % count
+            position = check_integer("index", index, -count, count) % count
         except ValueError as error:
             raise IndexError(str(error)) from None
         pixels = self.pixels[self.offsets[position] : self.offsets[position + 1]]

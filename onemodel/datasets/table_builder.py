@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from onemodel._common.integers import int32
+from onemodel._common.integers import check_int32
 from onemodel.datasets.sample import Sample
 from onemodel.datasets.table_columns import (
     Conversion,
@@ -37,7 +37,7 @@ def columns_of_samples(
     if chosen not in (np.dtype(np.uint8), np.dtype(np.float32)):
         raise ValueError(f"dtype must be uint8 or float32, got {chosen}")
     writer = ColumnWriter(chosen, mean=mean, std=std)
-    for position, sample in enumerate(in_order(samples)):
+    for position, sample in enumerate(as_c_contiguous(samples)):
         where = f"sample {position}"
         try:
             image, target, label = sample.image, sample.target, sample.label
@@ -75,7 +75,7 @@ def columns_of_arrays(
     return writer.columns()
 
 
-def in_order(samples: Iterable[Sample] | SampleDataset) -> Iterator[Sample]:
+def as_c_contiguous(samples: Iterable[Sample] | SampleDataset) -> Iterator[Sample]:
     """Iterate over a dataset by its length, over anything else as it iterates itself.
 
     A dataset owes nobody an IndexError, on which Python's own iteration by index would rely.
@@ -158,7 +158,7 @@ class ColumnWriter:
                 )
             image = self._conversion.to_uint8(where, np.ascontiguousarray(image))
         target = int32_column(f"{where}: the target", target)
-        label = int32(f"{where}: the label", label)
+        label = check_int32(f"{where}: the label", label)
         self._pixels.extend(image)
         self._targets.extend(target)
         self._widths.append(width)

@@ -69,7 +69,7 @@ cdef int check_pair(source, result) except -1:
         or not (source.flags.c_contiguous and result.flags.c_contiguous)
         or not result.flags.writeable
     ):
-        raise ValueError("results must be writable, C-contiguous and like their sources")
+        raise ValueError("results must be writable, C-contiguous and like their inputs")
     return 0
 
 

@@ -5,12 +5,12 @@ from libc.stdint cimport int64_t, uint64_t
 from onemodel.transforms.protocol cimport NativeTransform, RowFormat
 
 
-ctypedef struct FlipDrawn:
+ctypedef struct FlipParameters:
     int64_t mirrored
 
 
 cdef void flip_draw(
-    const void *settings, uint64_t *state, const RowFormat *before, void *drawn
+    const void *settings, uint64_t *state, const RowFormat *before, void *parameters
 ) noexcept nogil
 
 

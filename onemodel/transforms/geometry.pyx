@@ -9,7 +9,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from onemodel._common.integers import integer
+from onemodel._common.integers import check_integer
 from onemodel._random.rng cimport next_below, next_single
 from onemodel.transforms.protocol cimport UINT8_HWC, NativeTransform, RowFormat, format_bytes
 from onemodel._simd.dispatch cimport table
@@ -29,10 +29,10 @@ cdef inline int64_t planes(const RowFormat *format) noexcept nogil:
 
 
 cdef void flip_draw(
-    const void *settings, uint64_t *state, const RowFormat *before, void *drawn
+    const void *settings, uint64_t *state, const RowFormat *before, void *parameters
 ) noexcept nogil:
     cdef double p = (<const double *>settings)[0]
-    (<FlipDrawn *>drawn).mirrored = <double>next_single(state) < p
+    (<FlipParameters *>parameters).mirrored = <double>next_single(state) < p
 
 
 cdef void mirror(char *target, const char *source, int64_t width, int64_t size) noexcept nogil:
@@ -56,13 +56,13 @@ cdef void mirror(char *target, const char *source, int64_t width, int64_t size) 
 
 
 cdef const char *flip_apply(
-    const void *settings, const void *drawn, const RowFormat *before, const RowFormat *after,
-    const char *source, char *target, bint streamed
+    const void *settings, const void *parameters, const RowFormat *before, const RowFormat *after,
+    const char *source, char *target, bint non_temporal
 ) noexcept nogil:
     cdef int64_t size = pixel_bytes(before)
     cdef int64_t line = before.width * size
     cdef int64_t k
-    if not (<const FlipDrawn *>drawn).mirrored:
+    if not (<const FlipParameters *>parameters).mirrored:
         return source
     for k in range(planes(before) * before.height):
         mirror(target + k * line, source + k * line, before.width, size)
@@ -96,10 +96,10 @@ cdef class RandomHorizontalFlip(NativeTransform):
             raise ValueError(f"p must be in [0, 1], got {p}")
         self.key = key
         self.arguments = {"p": self.p, "key": key}
-        self.stage.settings = &self.p
-        self.stage.drawn_bytes = sizeof(FlipDrawn)
-        self.stage.draw = flip_draw
-        self.stage.apply = flip_apply
+        self.operation.settings = &self.p
+        self.operation.parameter_bytes = sizeof(FlipParameters)
+        self.operation.draw = flip_draw
+        self.operation.apply = flip_apply
 
 
 ctypedef struct CropSettings:
@@ -108,7 +108,7 @@ ctypedef struct CropSettings:
     int64_t width
 
 
-ctypedef struct CropDrawn:
+ctypedef struct CropParameters:
     int64_t top                 # of the result's first pixel, in the image: may be negative
     int64_t left
 
@@ -122,10 +122,10 @@ cdef inline int64_t crop_width(const CropSettings *crop, const RowFormat *before
 
 
 cdef void crop_draw(
-    const void *settings, uint64_t *state, const RowFormat *before, void *drawn
+    const void *settings, uint64_t *state, const RowFormat *before, void *parameters
 ) noexcept nogil:
     cdef const CropSettings *crop = <const CropSettings *>settings
-    cdef CropDrawn *place = <CropDrawn *>drawn
+    cdef CropParameters *place = <CropParameters *>parameters
     cdef int64_t down = before.height + 2 * crop.padding - crop_height(crop, before) + 1
     cdef int64_t right = before.width + 2 * crop.padding - crop_width(crop, before) + 1
     place.top = <int64_t>next_below(state, <uint64_t>down) - crop.padding
@@ -133,10 +133,10 @@ cdef void crop_draw(
 
 
 cdef const char *crop_apply(
-    const void *settings, const void *drawn, const RowFormat *before, const RowFormat *after,
-    const char *source, char *target, bint streamed
+    const void *settings, const void *parameters, const RowFormat *before, const RowFormat *after,
+    const char *source, char *target, bint non_temporal
 ) noexcept nogil:
-    cdef const CropDrawn *place = <const CropDrawn *>drawn
+    cdef const CropParameters *place = <const CropParameters *>parameters
     cdef int64_t size = pixel_bytes(before)
     cdef int64_t line = before.width * size
     cdef int64_t width = after.width
@@ -198,21 +198,21 @@ cdef class RandomCrop(NativeTransform):
 
     @cython.embedsignature.format("c")
     def __init__(self, padding=0, size=None, key=None):
-        self.settings.padding = integer("padding", padding, 0, SIZE_LIMIT)
+        self.settings.padding = check_integer("padding", padding, 0, SIZE_LIMIT)
         self.padding = int(padding)
         self.settings.height = self.settings.width = 0
         self.size = None
         if size is not None:
             height, width = size if isinstance(size, (tuple, list)) else (size, size)
-            self.settings.height = integer("size", height, 1, SIZE_LIMIT)
-            self.settings.width = integer("size", width, 1, SIZE_LIMIT)
+            self.settings.height = check_integer("size", height, 1, SIZE_LIMIT)
+            self.settings.width = check_integer("size", width, 1, SIZE_LIMIT)
             self.size = (int(height), int(width))
         self.key = key
         self.arguments = {"padding": self.padding, "size": self.size, "key": key}
-        self.stage.settings = &self.settings
-        self.stage.drawn_bytes = sizeof(CropDrawn)
-        self.stage.draw = crop_draw
-        self.stage.apply = crop_apply
+        self.operation.settings = &self.settings
+        self.operation.parameter_bytes = sizeof(CropParameters)
+        self.operation.draw = crop_draw
+        self.operation.apply = crop_apply
 
     cdef RowFormat after(self, RowFormat before) except *:
         cdef int64_t height = crop_height(&self.settings, &before)
@@ -228,24 +228,24 @@ cdef class RandomCrop(NativeTransform):
         return before
 
 
-ctypedef struct CutoutDrawn:
+ctypedef struct CutoutParameters:
     int64_t y
     int64_t x
 
 
 cdef void cutout_draw(
-    const void *settings, uint64_t *state, const RowFormat *before, void *drawn
+    const void *settings, uint64_t *state, const RowFormat *before, void *parameters
 ) noexcept nogil:
-    cdef CutoutDrawn *centre = <CutoutDrawn *>drawn
+    cdef CutoutParameters *centre = <CutoutParameters *>parameters
     centre.y = <int64_t>next_below(state, <uint64_t>before.height)
     centre.x = <int64_t>next_below(state, <uint64_t>before.width)
 
 
 cdef const char *cutout_apply(
-    const void *settings, const void *drawn, const RowFormat *before, const RowFormat *after,
-    const char *source, char *target, bint streamed
+    const void *settings, const void *parameters, const RowFormat *before, const RowFormat *after,
+    const char *source, char *target, bint non_temporal
 ) noexcept nogil:
-    cdef const CutoutDrawn *centre = <const CutoutDrawn *>drawn
+    cdef const CutoutParameters *centre = <const CutoutParameters *>parameters
     cdef int64_t side = (<const int64_t *>settings)[0]
     cdef int64_t size = pixel_bytes(before)
     cdef int64_t line = before.width * size
@@ -287,13 +287,13 @@ cdef class Cutout(NativeTransform):
 
     @cython.embedsignature.format("c")
     def __init__(self, size, key=None):
-        self.side = integer("size", size, 1, SIZE_LIMIT)
+        self.side = check_integer("size", size, 1, SIZE_LIMIT)
         self.key = key
         self.arguments = {"size": self.side, "key": key}
-        self.stage.settings = &self.side
-        self.stage.drawn_bytes = sizeof(CutoutDrawn)
-        self.stage.draw = cutout_draw
-        self.stage.apply = cutout_apply
+        self.operation.settings = &self.side
+        self.operation.parameter_bytes = sizeof(CutoutParameters)
+        self.operation.draw = cutout_draw
+        self.operation.apply = cutout_apply
 
     @property
     def size(self):

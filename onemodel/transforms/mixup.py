@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onemodel._common.arguments import call_text, rebuild
-from onemodel._common.array_checks import in_order
+from onemodel._common.array_checks import as_c_contiguous
 from onemodel._common.batch_structure import field_of, name_of, put, take
-from onemodel._common.integers import integer
+from onemodel._common.integers import check_integer
 from onemodel._random.batch_rng import BatchRng
 from onemodel._random.rng import SampleRng
 from onemodel.transforms._mixup import cut_rows, mix_rows
@@ -53,7 +53,7 @@ class Blending(ABC):
         self._power = power_of(alpha)
         self._arguments: dict[str, Any] = {
             "alpha": float(alpha),
-            "block": integer("block", block, 1, 1 << 31),
+            "block": check_integer("block", block, 1, 1 << 31),
             "key": key,
             "label_key": label_key,
         }
@@ -109,9 +109,9 @@ class Blending(ABC):
         label_field = field_of(batch, self.label_key, 1)
         if image_field == label_field:
             raise ValueError(f"key and label_key must differ, got {image_field!r} for both")
-        images = in_order(take(batch, image_field))
+        images = as_c_contiguous(take(batch, image_field))
         self._check_images(images)
-        labels = in_order(take(batch, label_field))
+        labels = as_c_contiguous(take(batch, label_field))
         if labels.dtype != np.float32 or labels.ndim == 0:
             raise TypeError(
                 f"{name_of(label_field)}, the labels, must be float32 rows (OneHot makes them), "

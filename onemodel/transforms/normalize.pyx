@@ -8,9 +8,9 @@ from libc.math cimport isfinite
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 
-from onemodel._common.arguments import numbers
+from onemodel._common.arguments import check_numbers
 from onemodel._memory.arrays cimport CONTIGUOUS, STRIDED, WRITABLE, Array, array_of
-from onemodel.transforms.geometry cimport FlipDrawn, RandomHorizontalFlip, flip_draw
+from onemodel.transforms.geometry cimport FlipParameters, RandomHorizontalFlip, flip_draw
 from onemodel.transforms.protocol cimport FLOAT32_CHW, UINT8_HWC, NativeTransform, RowFormat
 from onemodel._simd.dispatch cimport table
 
@@ -27,7 +27,7 @@ ctypedef struct NormalizeSettings:
 
 cdef void bytes_to_planes(
     const NormalizeSettings *settings, const RowFormat *format, const uint8_t *source,
-    float *target, bint mirrored, bint streamed
+    float *target, bint mirrored, bint non_temporal
 ) noexcept nogil:
     """Bytes [H, W, C], each row from right to left where mirrored, to planes [C, H, W]."""
     cdef int64_t channels = format.channels
@@ -39,7 +39,7 @@ cdef void bytes_to_planes(
     if channels == 3:
         table.planar3(
             target, source, format.height, width, settings.scale, settings.shift, mirrored,
-            streamed
+            non_temporal
         )
         return
     step = -channels if mirrored else channels
@@ -60,8 +60,8 @@ cdef void bytes_to_planes(
 
 
 cdef const char *normalize_row(
-    const void *settings, const void *drawn, const RowFormat *before, const RowFormat *after,
-    const char *source, char *target, bint streamed
+    const void *settings, const void *parameters, const RowFormat *before, const RowFormat *after,
+    const char *source, char *target, bint non_temporal
 ) noexcept nogil:
     cdef const NormalizeSettings *values = <const NormalizeSettings *>settings
     cdef const float *pixels = <const float *>source
@@ -70,7 +70,7 @@ cdef const char *normalize_row(
     cdef int64_t channel, k
     cdef float mean, std, centred
     if before.kind == UINT8_HWC:
-        bytes_to_planes(values, before, <const uint8_t *>source, result, False, streamed)
+        bytes_to_planes(values, before, <const uint8_t *>source, result, False, non_temporal)
         return target
     for channel in range(before.channels):
         mean = values.mean[channel if values.count > 1 else 0]
@@ -90,18 +90,18 @@ ctypedef struct FlippedSettings:
 
 
 cdef void flipped_draw(
-    const void *settings, uint64_t *state, const RowFormat *before, void *drawn
+    const void *settings, uint64_t *state, const RowFormat *before, void *parameters
 ) noexcept nogil:
-    flip_draw((<const FlippedSettings *>settings).flip, state, before, drawn)
+    flip_draw((<const FlippedSettings *>settings).flip, state, before, parameters)
 
 
 cdef const char *flipped_row(
-    const void *settings, const void *drawn, const RowFormat *before, const RowFormat *after,
-    const char *source, char *target, bint streamed
+    const void *settings, const void *parameters, const RowFormat *before, const RowFormat *after,
+    const char *source, char *target, bint non_temporal
 ) noexcept nogil:
     bytes_to_planes(
         (<const FlippedSettings *>settings).normalize, before, <const uint8_t *>source,
-        <float *>target, (<const FlipDrawn *>drawn).mirrored, streamed
+        <float *>target, (<const FlipParameters *>parameters).mirrored, non_temporal
     )
     return target
 
@@ -118,12 +118,12 @@ cdef class FlippedNormalize(NativeTransform):
         cdef FlippedNormalize merged = FlippedNormalize.__new__(FlippedNormalize)
         merged.flip = flip
         merged.normalize = normalize
-        merged.settings.flip = flip.stage.settings
+        merged.settings.flip = flip.operation.settings
         merged.settings.normalize = &normalize.settings
-        merged.stage.settings = &merged.settings
-        merged.stage.drawn_bytes = sizeof(FlipDrawn)
-        merged.stage.draw = flipped_draw
-        merged.stage.apply = flipped_row
+        merged.operation.settings = &merged.settings
+        merged.operation.parameter_bytes = sizeof(FlipParameters)
+        merged.operation.draw = flipped_draw
+        merged.operation.apply = flipped_row
         return merged
 
 
@@ -160,8 +160,8 @@ cdef class Normalize(NativeTransform):
 
     @cython.embedsignature.format("c")
     def __init__(self, mean, std, key=None):
-        means = numbers("mean", mean)
-        deviations = numbers("std", std)
+        means = check_numbers("mean", mean)
+        deviations = check_numbers("std", std)
         cdef int64_t count = max(len(means), len(deviations))
         cdef int64_t k
         for values in (means, deviations):
@@ -205,8 +205,8 @@ cdef class Normalize(NativeTransform):
         self.std = tuple(deviations) if hasattr(std, "__iter__") else deviations[0]
         self.key = key
         self.arguments = {"mean": self.mean, "std": self.std, "key": key}
-        self.stage.settings = &self.settings
-        self.stage.apply = normalize_row
+        self.operation.settings = &self.settings
+        self.operation.apply = normalize_row
 
     def __dealloc__(self):
         free(self.memory)

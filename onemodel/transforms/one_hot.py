@@ -10,7 +10,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from onemodel._common.batch_structure import field_of, name_of, put, take
-from onemodel._common.integers import integer
+from onemodel._common.integers import check_integer
 from onemodel._random.batch_rng import BatchRng
 
 __all__ = ["OneHot"]
@@ -34,7 +34,7 @@ class OneHot:
     __slots__ = ("_classes", "_key")
 
     def __init__(self, classes: SupportsIndex, key: int | str | None = None) -> None:
-        self._classes = integer("classes", classes, 1, 1 << 31)
+        self._classes = check_integer("classes", classes, 1, 1 << 31)
         self._key = key
 
     @property

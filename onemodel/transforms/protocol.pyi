@@ -7,7 +7,7 @@ from numpy.typing import DTypeLike, NDArray
 from onemodel._random.batch_rng import BatchRng
 from onemodel._random.rng import SampleRng
 
-__all__ = ["NativeTransform", "RowProgram"]
+__all__ = ["NativeTransform", "RowChain"]
 
 class NativeTransform:
     @property
@@ -16,7 +16,7 @@ class NativeTransform:
     def key(self) -> int | str | None: ...
     def __call__(self, rng: SampleRng, batch: Any) -> Any: ...
 
-class RowProgram:
+class RowChain:
     def __init__(
         self, parts: Iterable[NativeTransform], dtype: DTypeLike, shape: tuple[int, ...]
     ) -> None: ...
@@ -32,5 +32,5 @@ class RowProgram:
         source: NDArray[Any],
         indices: NDArray[np.int64] | None,
         result: NDArray[Any],
-        streamed: bool = False,
+        non_temporal: bool = False,
     ) -> None: ...

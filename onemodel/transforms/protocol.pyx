@@ -1,6 +1,6 @@
-"""Row transforms: what they share, and the runner of chains of stages.
+"""Row transforms: what they share, and the runner of chains of operations.
 
-The protocol stands in rows.pxd; the transforms in row_images.pyx, normalize.pyx.
+protocol.pxd holds the protocol; geometry.pyx and normalize.pyx the transforms.
 """
 
 cimport cython
@@ -12,15 +12,15 @@ from libc.string cimport memcpy
 import numpy as np
 
 from onemodel._common.arguments import call_text, rebuild
-from onemodel._common.array_checks import check_rows, in_order, row_format
+from onemodel._common.array_checks import check_rows, as_c_contiguous, row_format
 from onemodel._memory.arrays cimport CONTIGUOUS, Array, array_of
 from onemodel._random.batch_rng cimport BatchRng, rows_rng
 from onemodel._simd.cache_hint cimport prefetch_row
 from onemodel._random.rng cimport SampleRng
 from onemodel._common.batch_structure import field_of, put, take
-from onemodel._simd.dispatch cimport stream_fence, table
+from onemodel._simd.dispatch cimport store_fence, table
 
-__all__ = ["NativeTransform", "RowProgram"]
+__all__ = ["NativeTransform", "RowChain"]
 
 cdef enum:
     ALIGNMENT = 64              # a cache line
@@ -49,7 +49,7 @@ cdef char *address(array) except NULL:
 
 
 cdef class NativeTransform:
-    """What native row transforms share; see rows.pxd for how to write one.
+    """What native row transforms share; see protocol.pxd for how to write one.
 
     ``transform(rng, batch)`` returns a new batch of the same structure in which one array, the
     first unless ``key`` names another, is replaced; the given arrays are never written to. With
@@ -67,12 +67,12 @@ cdef class NativeTransform:
         """
         cdef BatchRng rows = rows_rng(rng)
         field = field_of(batch, self.key, 0)
-        images = in_order(take(batch, field))
+        images = as_c_contiguous(take(batch, field))
         if images.ndim == 0:
             raise ValueError("images must have rows, got an array of rank 0")
-        program = RowProgram([self], images.dtype, images.shape[1:])
-        result = rows.rent((len(images), *program.shape), program.dtype)
-        program.run(rows, images, None, result)
+        chain = RowChain([self], images.dtype, images.shape[1:])
+        result = rows.rent((len(images), *chain.shape), chain.dtype)
+        chain.run(rows, images, None, result)
         return put(batch, field, result)
 
     cdef RowFormat after(self, RowFormat before) except *:
@@ -114,11 +114,11 @@ cdef inline int64_t padded(int64_t size) noexcept nogil:
     return (size + ALIGNMENT - 1) & ~<int64_t>(ALIGNMENT - 1)
 
 
-cdef class RowProgram:
+cdef class RowChain:
     """Native transforms in order, ready to run on rows of one dtype and shape.
 
     Args:
-        parts: NativeTransform objects, at least one; the program keeps them alive.
+        parts: NativeTransform objects, at least one; the chain keeps them alive.
         dtype, shape: of one row. The attributes ``dtype`` and ``shape`` are those of a row that
             comes out.
 
@@ -131,14 +131,14 @@ cdef class RowProgram:
         cdef RowFormat format = format_of(dtype, shape)
         cdef RowFormat before
         cdef NativeTransform merged
-        if self.stages != NULL:
-            raise TypeError("a RowProgram is made once")
+        if self.operations != NULL:
+            raise TypeError("a RowChain is made once")
         self.parts = tuple(parts)
         owners = []
-        self.stages = <RowStage *>malloc((len(self.parts) + 1) * sizeof(RowStage))
+        self.operations = <RowOperation *>malloc((len(self.parts) + 1) * sizeof(RowOperation))
         self.formats = <RowFormat *>malloc((len(self.parts) + 1) * sizeof(RowFormat))
-        if self.stages == NULL or self.formats == NULL:
-            raise MemoryError(f"no memory for {len(self.parts)} stages")
+        if self.operations == NULL or self.formats == NULL:
+            raise MemoryError(f"no memory for {len(self.parts)} operations")
         self.formats[0] = format
         for part in self.parts:
             if not isinstance(part, NativeTransform):
@@ -153,13 +153,13 @@ cdef class RowProgram:
             else:
                 owners.pop()
             owners.append(merged)
-            self.stages[self.count - 1] = merged.stage
+            self.operations[self.count - 1] = merged.operation
             self.formats[self.count] = format
         if self.count == 0:
             raise ValueError("parts must have at least one transform, got none")
         cdef int k
         for k in range(self.count):
-            self.drawn_bytes = max(self.drawn_bytes, self.stages[k].drawn_bytes)
+            self.parameter_bytes = max(self.parameter_bytes, self.operations[k].parameter_bytes)
             if k > 0:
                 self.scratch_bytes = max(
                     self.scratch_bytes, padded(format_bytes(&self.formats[k]))
@@ -170,18 +170,18 @@ cdef class RowProgram:
         self.dtype = np.dtype(np.uint8 if format.kind == UINT8_HWC else np.float32)
 
     def __dealloc__(self):
-        free(self.stages)
+        free(self.operations)
         free(self.formats)
 
-    def run(self, BatchRng rng not None, source, indices, result, bint streamed=False):
+    def run(self, BatchRng rng not None, source, indices, result, bint non_temporal=False):
         """Make row k of ``result`` out of row ``indices[k]`` of ``source``, in one nogil pass.
 
         Args:
             rng: its row generators are moved on.
-            source: rows of the program's input format, each contiguous and aligned.
+            source: rows of the chain's input format, each contiguous and aligned.
             indices: int64 array, None for 0, 1, 2, ...
-            result: C-contiguous, writable, of the program's output format; no memory of source.
-            streamed: write it with stores that go around the caches; the bytes are the same.
+            result: C-contiguous, writable, of the chain's output format; no memory of source.
+            non_temporal: write it with stores that go around the caches; the bytes are the same.
 
         Raises:
             TypeError, ValueError, IndexError: if an array is not as described.
@@ -193,7 +193,7 @@ cdef class RowProgram:
         cdef int64_t source_rows = len(source)
         cdef int64_t k
         if self.owners is None:
-            raise TypeError("the RowProgram was not initialised")
+            raise TypeError("the RowChain was not initialised")
         check_rows(
             source, np.uint8 if self.formats[0].kind == UINT8_HWC else np.float32,
             shape_of(self.formats[0]), result, self.dtype, self.shape,
@@ -216,27 +216,27 @@ cdef class RowProgram:
         cdef const char *base = address(source)
         cdef int64_t stride = source.strides[0]
         cdef char *memory = <char *>malloc(
-            2 * self.scratch_bytes + padded(self.drawn_bytes) + 2 * ALIGNMENT
+            2 * self.scratch_bytes + padded(self.parameter_bytes) + 2 * ALIGNMENT
         )
         if memory == NULL:
             raise MemoryError(f"no memory for two rows of {self.scratch_bytes} bytes")
         with nogil:
-            self.run_rows(base, stride, first, rows, states, target, memory, streamed)
+            self.run_rows(base, stride, first, rows, states, target, memory, non_temporal)
         free(memory)
 
     cdef void run_rows(
         self, const char *base, int64_t stride, const int64_t *indices, int64_t rows,
-        uint64_t *states, char *target, char *memory, bint streamed
+        uint64_t *states, char *target, char *memory, bint non_temporal
     ) noexcept nogil:
         cdef char *aligned = <char *>(
             (<uintptr_t>memory + ALIGNMENT - 1) & ~<uintptr_t>(ALIGNMENT - 1)
         )
-        cdef char *scratch = aligned + padded(self.drawn_bytes)
+        cdef char *scratch = aligned + padded(self.parameter_bytes)
         cdef char *other = scratch + self.scratch_bytes
         cdef int64_t source_bytes = format_bytes(&self.formats[0])
         cdef const char *row
         cdef char *place
-        cdef RowStage *stage
+        cdef RowOperation *operation
         cdef int64_t k, ahead
         cdef int j
         for k in range(rows):
@@ -245,20 +245,20 @@ cdef class RowProgram:
                 prefetch_row(base + ahead * stride, source_bytes)
             row = base + (k if indices == NULL else indices[k]) * stride
             for j in range(self.count):
-                stage = &self.stages[j]
-                if stage.draw != NULL:
-                    stage.draw(stage.settings, &states[k], &self.formats[j], aligned)
-                # a stage may not write where it reads: take the scratch that `row` is not in
+                operation = &self.operations[j]
+                if operation.draw != NULL:
+                    operation.draw(operation.settings, &states[k], &self.formats[j], aligned)
+                # an operation may not write where it reads: take the scratch that `row` is not in
                 place = target if j + 1 == self.count else (other if row == scratch else scratch)
-                row = stage.apply(
-                    stage.settings, aligned, &self.formats[j], &self.formats[j + 1], row, place,
-                    streamed and j + 1 == self.count
+                row = operation.apply(
+                    operation.settings, aligned, &self.formats[j], &self.formats[j + 1], row, place,
+                    non_temporal and j + 1 == self.count
                 )
             if row != target:
-                if streamed and self.result_bytes & 3 == 0:
+                if non_temporal and self.result_bytes & 3 == 0:
                     table.stream(<float *>target, <const float *>row, self.result_bytes >> 2)
                 else:
                     memcpy(target, row, <size_t>self.result_bytes)
             target += self.result_bytes
-        if streamed:
-            stream_fence()
+        if non_temporal:
+            store_fence()

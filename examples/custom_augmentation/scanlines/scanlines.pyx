@@ -31,10 +31,10 @@ ctypedef struct Drawn:
 
 
 cdef void draw(
-    const void *settings, uint64_t *state, const ImageShape *shape, void *drawn
+    const void *settings, uint64_t *state, const ImageShape *shape, void *parameters
 ) noexcept nogil:
     cdef const Settings *scanlines = <const Settings *>settings
-    cdef Drawn *values = <Drawn *>drawn
+    cdef Drawn *values = <Drawn *>parameters
     cdef IntegerSpan phases
     values.period = draw_integer(&scanlines.period, state)
     phases.low, phases.count = 0, <uint64_t>values.period
@@ -43,10 +43,10 @@ cdef void draw(
 
 
 cdef void edit_row(
-    const void *settings, const void *drawn, const ImageShape *shape,
+    const void *settings, const void *parameters, const ImageShape *shape,
     int64_t channel, int64_t row, const float *source, float *target
 ) noexcept nogil:
-    cdef const Drawn *values = <const Drawn *>drawn
+    cdef const Drawn *values = <const Drawn *>parameters
     cdef float gain = values.gain
     cdef int64_t column
     if row % values.period == values.phase:
@@ -76,10 +76,10 @@ cdef class Scanlines(NativeAugmentation):
         self.gain = pair_of("gain", gain)
         self.settings.period = integer_span_of(self.period)
         self.settings.gain = span_of("gain", self.gain)
-        self.stage.settings = &self.settings
-        self.stage.drawn_bytes = sizeof(Drawn)
-        self.stage.draw = draw
-        self.stage.edit_row = edit_row
+        self.operation.settings = &self.settings
+        self.operation.parameter_bytes = sizeof(Drawn)
+        self.operation.draw = draw
+        self.operation.edit_row = edit_row
 
     def __repr__(self):
         return f"Scanlines(period={self.period}, gain={self.gain})"
