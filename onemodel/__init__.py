@@ -1,7 +1,8 @@
 """The training data loader whose every batch can be replayed, anywhere."""
 
 from onemodel import augment, datasets, image, transforms
-from onemodel._collate.collator import ImageBatch, ImageBatchCollator
+from onemodel._collate.collator import ImageBatchCollator
+from onemodel._collate.image_batch import ImageBatch
 from onemodel._common.batch_key import BatchKey
 from onemodel._engine.digest import digest
 from onemodel._memory.pool import BufferPool

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import AsyncIterator, Callable
-from typing import Any, Self
-
-import numpy as np
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Literal, Self
 
 from onemodel._common import threads
-from onemodel._common.batch_key import BatchKey
+from onemodel._common.arguments import check_flag
 from onemodel._common.describe import describe
 from onemodel._common.integers import TWO_64, check_integer, check_uint64
 from onemodel._engine.array_builder import ArrayBatchBuilder
-from onemodel._engine.devices import resolve
+from onemodel._engine.devices import Finish, resolve
 from onemodel._engine.digest import digest
-from onemodel._engine.prefetch import BatchSequence, Cursor
+from onemodel._engine.native import native_lane
+from onemodel._engine.prefetch import BatchSequence, Cursor, Pass, Prefetcher
 from onemodel._engine.sample_builder import SampleBatchBuilder
 from onemodel._engine.state import check_state, make_state
 from onemodel._engine.stats import LoaderStats
+from onemodel._engine.step_builder import BatchBuilder, StepBuilder, dataset_length
 from onemodel._memory.pool import BufferPool
 from onemodel._random.rng import derive
-from onemodel._samplers.bucketing import BucketedSampler
-from onemodel._samplers.samplers import MixingSampler, Sampler, SequentialSampler, ShuffledSampler
+from onemodel._random.streams import AUGMENTATION_STREAM, ROW_STREAM, TRANSFORM_STREAM
+from onemodel._samplers.samplers import Sampler, SequentialSampler, ShuffledSampler
 
 __all__ = ["DataLoader"]
 
-# Their indices are below their n by construction; other samplers' are checked batch by batch,
-# those of classes made from them too.
-_BOUNDED_SAMPLERS = (SequentialSampler, ShuffledSampler, MixingSampler, BucketedSampler)
+DEPTH = 8  # batches built ahead, where workers do not ask for more
+LARGEST_DEPTH = 2**16
+AUTOMATIC_WORKERS = 32  # the most that "auto" tries
 
 
 class DataLoader:
@@ -53,8 +53,10 @@ class DataLoader:
         transform: called with the generator first; its draws depend on nothing but the key.
         collate: ``ImageBatchCollator`` or any ``collate(samples, key)``.
         seed: integer in [0, 2**64).
-        workers: threads that build ahead, at least 0; 0 where the platform has no threads.
-        prefetch: batches that may be built or waiting ahead of the consumer, at least 1.
+        workers: threads that build ahead, at least 0; 0 where the platform has no threads. "auto"
+            chooses the number by measuring while the loader runs, also 0; no batch depends on it.
+        prefetch: batches that may be built or waiting ahead of the consumer, in [1, 2**16]; no
+            more threads than this run. None for 8, or twice the workers where that is more.
         shard: (rank, world); this loader gives the contiguous slots of its rank out of each
             global batch. batch_size must be divisible by world.
         device: None for NumPy; "torch", "torch:cuda:0", "jax"; or a callable for each batch.
@@ -83,32 +85,34 @@ class DataLoader:
         transform: Callable[..., Any] | None = None,
         collate: Callable[..., Any] | None = None,
         seed: int = 0,
-        workers: int = 0,
-        prefetch: int = 8,
+        workers: int | Literal["auto"] = 0,
+        prefetch: int | None = None,
         shard: tuple[int, int] = (0, 1),
         device: str | Callable[[Any], Any] | None = None,
     ) -> None:
-        self.dataset = dataset
-        self.seed = check_uint64("seed", seed)
-        wanted_workers = check_integer("workers", workers, 0, 2**16)
-        self.workers = wanted_workers if threads.can_start_threads() else 0
-        self.prefetch = check_integer("prefetch", prefetch, 1, 2**31)
-        self._length = _dataset_length(dataset)
-        self.sampler = _make_sampler(self._length, batch_size, shuffle, drop_last, sampler)
-        self.steps_per_epoch = check_integer(
-            "sampler.steps_per_epoch", self.sampler.steps_per_epoch, 1, 2**63
+        if hasattr(self, "_builder"):
+            raise TypeError("a DataLoader cannot be changed; make another")
+        self._dataset = dataset
+        self._workers, self._prefetch = _check_workers(workers, prefetch)
+        self._automatic = isinstance(workers, str)
+        self._sampler = _make_sampler(
+            dataset_length(dataset),
+            batch_size,
+            check_flag("shuffle", shuffle),
+            check_flag("drop_last", drop_last),
+            sampler,
         )
-        self.shard = _check_shard(shard, self.sampler.batch_size)
+        check_integer("sampler.steps_per_epoch", self._sampler.steps_per_epoch, 1, 2**63)
+        shard = _check_shard(shard, self._sampler.batch_size)
         for name, function in (("transform", transform), ("collate", collate)):
             if function is not None and not callable(function):
                 raise TypeError(f"{name} must be callable or None, got {function!r}")
-        self.transform = transform
-        self.collate = collate
-        self._check_indices = type(self.sampler) not in _BOUNDED_SAMPLERS
-        self._builder: SampleBatchBuilder | ArrayBatchBuilder
+        self._transform = transform
+        self._collate = collate
+        builder: BatchBuilder
         if collate is not None:
             self._pool = getattr(collate, "pool", None)
-            self._builder = SampleBatchBuilder(dataset, transform, collate)
+            builder = SampleBatchBuilder(dataset, transform, collate)
         else:
             if isinstance(dataset, list | tuple):
                 raise TypeError(
@@ -117,72 +121,170 @@ class DataLoader:
                     f"in an ArrayDataset"
                 )
             self._pool = BufferPool()
-            self._builder = ArrayBatchBuilder(dataset, transform, self._pool)
-        self._finish = resolve(device)
-        self._stats = LoaderStats(prefetch=self.prefetch if self.workers else 0)
+            builder = ArrayBatchBuilder(dataset, transform, self._pool)
+        self._device = device
+        self._finish: Finish | None = resolve(device)
+        self._builder = StepBuilder(
+            dataset, self._sampler, builder, check_uint64("seed", seed), shard
+        )
+        self._lane = native_lane(self._builder)
+        self._stats = LoaderStats(prefetch=self._prefetch if self._workers else 0)
+        self._prefetchers: list[Prefetcher] = []
         self._epoch = 0
         self._resume: int | None = None  # a loaded state's next step, until a pass starts there
         self._cursor: Cursor | None = None
-        self._sequences: weakref.WeakSet[BatchSequence] = weakref.WeakSet()
+
+    # What was configured: it stays
+
+    @property
+    def dataset(self) -> Any:
+        """The dataset."""
+        return self._dataset
+
+    @property
+    def sampler(self) -> Sampler:
+        """The sampler: the one given, or what batch_size, shuffle and drop_last made."""
+        return self._sampler
+
+    @property
+    def transform(self) -> Callable[..., Any] | None:
+        """The transform, or None."""
+        return self._transform
+
+    @property
+    def collate(self) -> Callable[..., Any] | None:
+        """The collator; None on the array face."""
+        return self._collate
+
+    @property
+    def seed(self) -> int:
+        """The run's seed."""
+        return self._builder.seed
+
+    @property
+    def shard(self) -> tuple[int, int]:
+        """(rank, world)."""
+        return self._builder.shard
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """How many steps an epoch has."""
+        return self._builder.steps_per_epoch
+
+    @property
+    def workers(self) -> int | str:
+        """How many threads build ahead at most, or "auto"; 0 where the platform has none."""
+        return "auto" if self._automatic and self._workers else self._workers
+
+    @property
+    def prefetch(self) -> int:
+        """How many batches may be built or waiting ahead of the consumer."""
+        return self._prefetch
 
     # One pass, the run, one batch
 
     def __iter__(self) -> BatchSequence:
-        """Start a pass over epoch ``epoch`` and move ``epoch`` on by one.
+        """Return a pass over epoch ``epoch``; its first batch moves ``epoch`` on by one.
 
-        After ``load_state_dict`` the first pass is what remains of the epoch that was left.
+        An iterator that nobody uses changes nothing. After ``load_state_dict`` the first pass is
+        what remains of the epoch that was left.
         """
-        start = self._epoch * self.steps_per_epoch if self._resume is None else self._resume
-        check_integer("the pass's first step", start, 0, TWO_64)
-        self._epoch = start // self.steps_per_epoch + 1
-        return self._start(start, min(self._epoch * self.steps_per_epoch, TWO_64))
 
-    def steps(self, start: int | None = None, stop: int | None = None) -> BatchSequence:
-        """Return the run itself: the batches of global steps start, start + 1, ..., stop - 1.
+        def decide() -> Pass:
+            start = self._next_step() if self._resume is not None else self._first_step()
+            check_integer("the pass's first step", start, 0, TWO_64)
+            epoch = start // self.steps_per_epoch
+            stop = min((epoch + 1) * self.steps_per_epoch, TWO_64)
+            self._epoch = epoch + 1
+            return Pass(start, stop, True, Cursor(start))
 
-        Args:
-            start: None for where a loaded state says, else for 0.
-            stop: None to go on for ever.
-        """
-        if start is not None:
-            first = check_integer("start", start, 0, TWO_64)
-        else:  # a state saved after the very last step says 2**64: nothing is left
-            first = 0 if self._resume is None else self._resume
-        end = TWO_64 if stop is None else check_integer("stop", stop, first, TWO_64 + 1)
-        return self._start(first, end)
+        return self._sequence(decide)
 
-    def aiter(self) -> AsyncIterator[Any]:
-        """Start a pass as ``iter`` does, for ``async for``; the event loop runs between batches.
+    def __aiter__(self) -> BatchSequence:
+        """Return a pass as ``iter`` does, for ``async for``."""
+        return iter(self)
+
+    def aiter(self) -> BatchSequence:
+        """Return a pass as ``iter`` does, for ``async for``; the event loop runs meanwhile.
 
         What ``steps`` returns can be iterated so as well.
         """
         return iter(self)
 
+    def steps(self, start: int | None = None, stop: int | None = None) -> BatchSequence:
+        """Return the run itself: the batches of global steps start, start + 1, ..., stop - 1.
+
+        Args:
+            start: None to go on from where the run stands at the first ``next``: after the last
+                batch that was taken, where a loaded state says, or else at 0.
+            stop: None to go on for ever.
+        """
+        if start is not None:
+            start = check_integer("start", start, 0, TWO_64)
+        if stop is not None:
+            stop = check_integer("stop", stop, start or 0, TWO_64 + 1)
+
+        def decide() -> Pass:
+            first = self._next_step() if start is None else start
+            last = TWO_64 if stop is None else max(stop, first)
+            return Pass(first, last, False, Cursor(first))
+
+        return self._sequence(decide)
+
     def __getitem__(self, g: int) -> Any:
         """Build the batch of global step g now, on this thread."""
-        batch = self._build(check_uint64("g", g))
-        return batch if self._finish is None else self._finish(batch)
+        step = check_uint64("g", g)
+        batch, error = self._builder.entry(step)
+        if error is not None:
+            raise error
+        return batch if self._finish is None else self._finish(batch, step)
 
     def __len__(self) -> int:
         """How many batches a whole pass yields."""
         return self.steps_per_epoch
 
-    def _start(self, start: int, stop: int) -> BatchSequence:
-        self._check_length()
-        self._resume = None
-        self._cursor = Cursor(start)
-        sequence = BatchSequence(
-            self._build,
-            start,
-            stop,
-            workers=self.workers,
-            prefetch=self.prefetch,
-            finish=self._finish,
-            stats=self._stats,
-            cursor=self._cursor,
+    def _sequence(self, decide: Callable[[], Pass]) -> BatchSequence:
+        def begin() -> tuple[Pass, Prefetcher]:
+            self._builder.check_length()
+            before = self._epoch
+            run = decide()
+            prefetcher = self._free_prefetcher()
+            try:
+                prefetcher.begin(run)
+            except BaseException:
+                self._epoch = before
+                prefetcher.busy = False
+                raise
+            self._resume = None
+            self._cursor = run.cursor
+            return run, prefetcher
+
+        return BatchSequence(begin, self._release, self._finish)
+
+    def _free_prefetcher(self) -> Prefetcher:
+        """Return the ring and threads of the last pass, or others while another pass has them."""
+        for prefetcher in self._prefetchers:
+            if not prefetcher.busy:
+                prefetcher.busy = True
+                return prefetcher
+        prefetcher = Prefetcher(
+            self._builder.entry,
+            self._lane,
+            workers=self._workers,
+            depth=self._prefetch,
+            automatic=self._automatic,
         )
-        self._sequences.add(sequence)
-        return sequence
+        prefetcher.busy = True
+        self._prefetchers.append(prefetcher)
+        return prefetcher
+
+    def _release(self, prefetcher: Prefetcher) -> None:
+        """Take the threads of a pass that has ended; one set of them is kept."""
+        prefetcher.busy = False
+        if prefetcher in self._prefetchers[1:]:
+            self._prefetchers.remove(prefetcher)
+            prefetcher.close()
+            self._stats = self._stats.with_counts([prefetcher])
 
     # Where the run stands
 
@@ -192,26 +294,49 @@ class DataLoader:
         return self._epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """Make the next pass run over ``epoch``, from its start."""
-        self._epoch = check_integer("epoch", epoch, 0, TWO_64 // self.steps_per_epoch)
-        self._resume = None
-        self._cursor = None
+        """Make the next pass run over ``epoch``; a loaded position inside it stays.
 
-    def state_dict(self) -> dict[str, Any]:
+        Raises:
+            ValueError: if a state was loaded whose next step lies in another epoch.
+        """
+        epoch = check_integer("epoch", epoch, 0, TWO_64 // self.steps_per_epoch)
+        if self._resume is not None:
+            loaded = self._resume // self.steps_per_epoch
+            if epoch != loaded:
+                raise ValueError(
+                    f"epoch must be {loaded}, in which the loaded state's next step "
+                    f"{self._resume} lies, got {epoch}"
+                )
+            return
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._cursor = None
+
+    def _first_step(self) -> int:
+        return self._epoch * self.steps_per_epoch
+
+    def _next_step(self) -> int:
+        if self._resume is not None:
+            return self._resume
+        return self._first_step() if self._cursor is None else self._cursor.next_step
+
+    def state_dict(self, step: int | None = None) -> dict[str, Any]:
         """Return where the run stands: the step after the last batch that the consumer took.
 
         Plain values, ready for JSON: "version", "next_step", "seed", and what the step is of:
         "dataset_length", "sampler", "collator". Workers, prefetch and shards are not part of it.
+
+        Args:
+            step: the last global step that counts as taken, for a consumer that looks ahead; None
+                for the last one that was taken.
         """
-        next_step = self._epoch * self.steps_per_epoch
-        if self._cursor is not None:
-            next_step = self._cursor.next_step
+        following = self._next_step() if step is None else check_uint64("step", step) + 1
         return make_state(
-            next_step=next_step,
+            next_step=following,
             seed=self.seed,
-            dataset_length=self._length,
-            sampler=self.sampler,
-            collator=self.collate,
+            dataset_length=self._builder.length,
+            sampler=self._sampler,
+            collator=self._collate,
         )
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -235,14 +360,14 @@ class DataLoader:
         "augment" (stream 1) and "row" (stream 2, the array face's native transforms). The
         generator that an array transform is called with is the first slot's "transform".
         """
-        key = self._key(check_uint64("g", g))
+        key = self._builder.key(check_uint64("g", g))
         slots = [
             {
                 "slot": slot,
                 "index": index,
-                "transform": derive(key.seed, key.epoch, key.step, slot, 0),
-                "augment": derive(key.seed, key.epoch, key.step, slot, 1),
-                "row": derive(key.seed, key.epoch, key.step, slot, 2),
+                "transform": derive(key.seed, key.epoch, key.step, slot, TRANSFORM_STREAM),
+                "augment": derive(key.seed, key.epoch, key.step, slot, AUGMENTATION_STREAM),
+                "row": derive(key.seed, key.epoch, key.step, slot, ROW_STREAM),
             }
             for slot, index in enumerate(key.indices.tolist(), key.first_slot)
         ]
@@ -250,80 +375,72 @@ class DataLoader:
 
     def digest(self, g: int) -> str:
         """Return the SHA-256 of the batch of global step g, as ``onemodel.digest`` defines it."""
-        return digest(self._build(check_uint64("g", g)))
+        batch, error = self._builder.entry(check_uint64("g", g))
+        if error is not None:
+            raise error
+        return digest(batch)
 
     @property
     def stats(self) -> LoaderStats:
         """What was measured so far; ``print(loader.stats)`` says what the run waits for."""
+        prefetchers = list(self._prefetchers)
+        stats = self._stats.with_counts(prefetchers)
+        if prefetchers:
+            stats = replace(stats, workers=prefetchers[0].level)
         if isinstance(self._pool, BufferPool):
-            self._stats.pool = self._pool.stats
-        return self._stats
+            stats = replace(stats, pool=self._pool.stats)
+        return stats
 
     def close(self) -> None:
-        """End every pass that still runs, and its workers. A new pass may be started."""
-        for sequence in list(self._sequences):
-            sequence.close()
+        """End every pass that still runs, and wait for its workers. A new pass may be started."""
+        self._close(wait=True)
+
+    def _close(self, wait: bool) -> None:
+        prefetchers, self._prefetchers = self._prefetchers, []
+        for prefetcher in prefetchers:
+            prefetcher.close()
+        for prefetcher in prefetchers:
+            if wait:
+                prefetcher.join()
+            self._stats = self._stats.with_counts([prefetcher])
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *exception: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
+        # An exception is not kept waiting for a dataset that may never return.
+        self._close(wait=kind is None)
 
     def __repr__(self) -> str:
         rank, world = self.shard
         shard = f", shard {rank} of {world}" if world > 1 else ""
+        length = self._builder.length
+        reach = getattr(self._sampler, "n", length)
+        covered = f"{reach} of " if isinstance(reach, int) and reach != length else ""
+        running = [each.level for each in self._prefetchers if each.busy]
+        chosen = f" ({running[0]} now)" if self._automatic and running else ""
         return (
-            f"DataLoader({self._length} items of {type(self.dataset).__name__}, "
-            f"{self.steps_per_epoch} steps an epoch, {describe(self.sampler)}, "
-            f"seed={self.seed}, epoch={self._epoch}, workers={self.workers}, "
+            f"DataLoader({covered}{length} items of {type(self._dataset).__name__}, "
+            f"{self.steps_per_epoch} steps an epoch, {describe(self._sampler)}, "
+            f"seed={self.seed}, epoch={self._epoch}, workers={self.workers}{chosen}, "
             f"prefetch={self.prefetch}{shard})"
         )
 
-    # Building
 
-    def _build(self, g: int) -> Any:
-        try:
-            return self._builder.build(self._key(g))
-        except BaseException as error:
-            epoch, step = divmod(g, self.steps_per_epoch)
-            note = f"while building global step {g} (epoch {epoch}, step {step})"
-            notes = getattr(error, "__notes__", [])
-            if notes and notes[-1].startswith("slot "):  # from the builder: make one note of two
-                note = f"{note}, {notes.pop()}"
-            error.add_note(note)
-            raise
-
-    def _key(self, g: int) -> BatchKey:
-        self._check_length()
-        epoch, step = divmod(g, self.steps_per_epoch)
-        indices = self.sampler.batch_indices(self.seed, epoch, step)
-        if self._check_indices:
-            indices = _check_batch_indices(indices, self._length, self.sampler)
-        rank, world = self.shard
-        if world == 1:
-            return BatchKey(self.seed, epoch, step, 0, indices)
-        first = rank * len(indices) // world
-        end = (rank + 1) * len(indices) // world
-        return BatchKey(self.seed, epoch, step, first, indices[first:end])
-
-    def _check_length(self) -> None:
-        length = len(self.dataset)
-        if length != self._length:
-            raise ValueError(
-                f"dataset must keep its length: it had {self._length} items when the loader was "
-                f"made, and has {length}"
-            )
-
-
-def _dataset_length(dataset: Any) -> int:
-    try:
-        length = len(dataset)
-    except TypeError:
-        raise TypeError(f"dataset must have a len, got {type(dataset).__name__}") from None
-    if length < 1:
-        raise ValueError(f"dataset must have at least one item, got {length}")
-    return length
+def _check_workers(workers: Any, prefetch: Any) -> tuple[int, int]:
+    """Return how many threads may run, and how many batches ahead."""
+    if isinstance(workers, str):
+        if workers != "auto":
+            raise ValueError(f"workers must be an integer or 'auto', got {workers!r}")
+        wanted = AUTOMATIC_WORKERS
+    else:
+        wanted = check_integer("workers", workers, 0, 2**16)
+    if prefetch is None:
+        depth = min(max(DEPTH, 2 * wanted), LARGEST_DEPTH)
+    else:
+        depth = check_integer("prefetch", prefetch, 1, LARGEST_DEPTH + 1)
+    # no two of them build the same step
+    return min(wanted, depth) if threads.can_start_threads() else 0, depth
 
 
 def _make_sampler(
@@ -363,18 +480,3 @@ def _check_shard(shard: Any, batch_size: int) -> tuple[int, int]:
             f"batch_size must be divisible by the world of shard {shard!r}, got {batch_size}"
         )
     return rank, world
-
-
-def _check_batch_indices(indices: Any, length: int, sampler: Any) -> np.ndarray[Any, Any]:
-    values = np.asarray(indices)
-    if values.ndim != 1 or values.dtype.kind not in "iu":
-        raise TypeError(
-            f"sampler must return integers [B], got {values.dtype} {list(values.shape)} "
-            f"from {describe(sampler)}"
-        )
-    if values.size and not (values.min() >= 0 and values.max() < length):
-        raise IndexError(
-            f"sampler must return indices in [0, {length}), got {int(values.min())} to "
-            f"{int(values.max())} from {describe(sampler)}"
-        )
-    return values.astype(np.int64)

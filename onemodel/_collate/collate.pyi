@@ -5,6 +5,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onemodel._collate.inputs import CollateInputs
+from onemodel._common.batch_key import BatchKey
 from onemodel._memory.pool import BufferPool
 from onemodel._random.rng import SampleRng
 from onemodel.augment.protocol import Chain
@@ -17,19 +18,13 @@ def collate(
     padded_width: int,
     pad_value: float,
     chain: Chain,
-    seed: int,
-    epoch: int,
-    step: int,
-    first_slot: int,
-) -> tuple[NDArray[np.float32], NDArray[np.int32]]: ...
+    key: BatchKey,
+) -> dict[str, NDArray[Any]]: ...
 def collate_each(
     inputs: CollateInputs,
     pool: BufferPool,
     padded_width: int,
     pad_value: float,
     augment: Callable[[SampleRng, NDArray[np.float32]], Any],
-    seed: int,
-    epoch: int,
-    step: int,
-    first_slot: int,
-) -> tuple[NDArray[np.float32], NDArray[np.int32]]: ...
+    key: BatchKey,
+) -> dict[str, NDArray[Any]]: ...

@@ -1,7 +1,7 @@
 """Make a padded batch: gather, convert, augment and pad in one pass without the GIL.
 
 Source: docs/specification.md, section "Collation". `collate` is the whole pass for native
-augmentations. `collate_each` is the plain route, in which a Python callable edits a contiguous
+augmentations. `collate_each` is the reference path, in which a Python callable edits a contiguous
 copy of each image; both give the same bytes.
 """
 
@@ -11,24 +11,30 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from onemodel._common.array_checks import augment_error
-from onemodel._memory.arrays cimport WRITABLE, Array, array_of
-from onemodel._memory.pool cimport Block, BufferPool, memory, exceeds_cache
-from onemodel._random.rng cimport AUGMENTATION_STREAM, SampleRng, derive_prefix, derive_suffix
-from onemodel.datasets.sample cimport ImageSource
-from onemodel._collate.inputs cimport Slot, CollateInputs
+from onemodel._collate.errors import augment_error
+from onemodel._collate.inputs cimport CollateInputs, Inputs, Slot
+from onemodel._common.notes import note_slot
+from onemodel._memory.pool cimport Block, BufferPool, exceeds_cache, memory
+from onemodel._random.rng cimport SampleRng, derive_prefix, derive_suffix
+from onemodel._random.streams cimport AUGMENTATION_STREAM
+from onemodel._simd.dispatch cimport Rows, loops, store_fence
 from onemodel.augment.protocol cimport (
-    ImageShape, Chain, Operation, draw_parameters, edit_image, edit_row,
+    Chain, ImageShape, Operation, draw_parameters, edit_image, edit_row,
 )
-from onemodel._simd.dispatch cimport Rows, store_fence, table
+from onemodel.datasets.sample cimport ImageSource
 
 __all__ = ["collate", "collate_each"]
 
 FLOAT32 = np.dtype(np.float32)
 INT32 = np.dtype(np.int32)
 
+
+cdef extern from "Python.h":
+    const Py_ssize_t PY_SSIZE_T_MAX
+
+
 cdef const float *whole_row(
-    CollateInputs inputs, const ImageSource *image, int64_t channel, int64_t row
+    const Inputs *inputs, const ImageSource *image, int64_t channel, int64_t row
 ) noexcept nogil:
     """The row in place, if it lies there as contiguous floats; else NULL."""
     if inputs.bytes or image.column_stride != sizeof(float):
@@ -39,7 +45,7 @@ cdef const float *whole_row(
 
 
 cdef void load_row(
-    CollateInputs inputs, const ImageSource *image, int64_t channel, int64_t row, float *target
+    const Inputs *inputs, const ImageSource *image, int64_t channel, int64_t row, float *target
 ) noexcept nogil:
     """Bring one row of `width` floats to `target`, converted if the pixels are bytes."""
     cdef const char *source = (
@@ -47,7 +53,7 @@ cdef void load_row(
     )
     cdef int64_t k
     if inputs.bytes:
-        table.convert(
+        loops.convert(
             target, <const uint8_t *>source, image.width, inputs.scale[channel],
             inputs.shift[channel],
         )
@@ -58,7 +64,7 @@ cdef void load_row(
             target[k] = (<const float *>(source + k * image.column_stride))[0]
 
 
-cdef void load_rows(CollateInputs inputs, const ImageSource *image, float *target) noexcept nogil:
+cdef void load_rows(const Inputs *inputs, const ImageSource *image, float *target) noexcept nogil:
     """Bring a whole image to `target` as a contiguous [C, H, W]."""
     cdef int64_t channel, row
     for channel in range(inputs.channels):
@@ -69,11 +75,8 @@ cdef void load_rows(CollateInputs inputs, const ImageSource *image, float *targe
 
 # What making one image needs; the buffers are reused from slot to slot.
 ctypedef struct Work:
-    const Operation *operations
-    int count                   # of operations
-    bint by_rows
+    CollateSettings settings
     bint non_temporal
-    float pad
     int64_t padded_width
     char *parameters
     float *image                # [C, H, W] where an operation needs whole images
@@ -81,103 +84,108 @@ ctypedef struct Work:
     float *buffer               # a row on its way to the batch
 
 
+cdef CollateSettings settings_of(Chain chain, float pad) noexcept:
+    cdef CollateSettings settings
+    settings.operations, settings.count = chain.operations, chain.count
+    settings.parameter_bytes, settings.by_rows = chain.parameter_bytes, chain.by_rows
+    settings.pad = pad
+    return settings
+
+
+cdef Rows rows_of(
+    const Work *work, const ImageShape *shape, float *target, const ImageSource *following
+) noexcept nogil:
+    """What a row loop reads, but for its source: the rows of an image on their way to `target`.
+
+    Images lie anywhere, so the processor can't guess the next one: a hint for its rows is given
+    while this one's are made.
+    """
+    cdef Rows rows
+    rows.source, rows.stride, rows.bytes, rows.scale, rows.shift = NULL, 0, False, 0, 0
+    rows.width, rows.count = shape.width, 1
+    rows.target, rows.padded, rows.pad = target, work.padded_width, work.settings.pad
+    rows.non_temporal = work.non_temporal
+    rows.next_source, rows.next_stride, rows.next_size = NULL, 0, 0
+    if following != NULL:
+        rows.next_source, rows.next_stride = following.pixels, following.row_stride
+        rows.next_size = following.width * following.column_stride
+    return rows
+
+
 cdef void make_row(
-    CollateInputs inputs, const Work *work, const ImageSource *image, const ImageShape *shape,
+    const Inputs *inputs, const Work *work, const ImageSource *image, const ImageShape *shape,
     int64_t channel, int64_t row, float *target
 ) noexcept nogil:
     """Write one edited row, without its padding, to `target`."""
+    cdef const CollateSettings *settings = &work.settings
     cdef const float *source
-    if not work.by_rows:
+    if not settings.by_rows:
         source = work.image + (channel * shape.height + row) * shape.width
         memcpy(target, source, shape.width * sizeof(float))
         return
-    source = whole_row(inputs, image, channel, row) if work.count > 0 else NULL
+    source = whole_row(inputs, image, channel, row) if settings.count > 0 else NULL
     if source == NULL:
         load_row(inputs, image, channel, row, target)
         source = target
-    edit_row(work.operations, work.count, work.parameters, shape, channel, row, source, target)
+    edit_row(
+        settings.operations, settings.count, work.parameters, shape, channel, row, source, target
+    )
 
 
-cdef void store_image(
-    CollateInputs inputs, const Work *work, const ImageSource *image, const ImageShape *shape,
-    Rows *rows
+cdef void make_image(
+    const Inputs *inputs, const Work *work, const Slot *slot, uint64_t state, float *target
 ) noexcept nogil:
-    """Write one slot by rows: a channel at a time where one loop takes it from the source to
-    the batch, else each row by way of a buffer that stays in the first cache.
+    """Write one slot of the batch, [C, H, padded_width] from `target` on.
+
+    A channel at a time where one loop takes it from the source to the batch, else each row by way
+    of a buffer that stays in L1.
     """
+    cdef const ImageSource *image = &slot.image
+    cdef const CollateSettings *settings = &work.settings
+    cdef const Operation *operation = settings.operations
+    cdef ImageShape shape
+    cdef Rows rows
     cdef int64_t channel, row
     cdef int64_t size = 1 if inputs.bytes else sizeof(float)
-    cdef bint directly = work.by_rows and image.column_stride == size and (
-        work.count == 0 or (work.count == 1 and work.operations[0].store_rows != NULL)
+    cdef bint directly = settings.by_rows and image.column_stride == size and (
+        settings.count == 0 or (settings.count == 1 and operation.store_rows != NULL)
     )
-    cdef const char *ahead = rows.ahead
+    shape.channels, shape.height, shape.width = inputs.channels, inputs.height, image.width
+    draw_parameters(operation, settings.count, &state, &shape, work.parameters)
+    if not settings.by_rows:
+        load_rows(inputs, image, work.image)
+        edit_image(
+            operation, settings.count, work.parameters, &shape, work.image, work.scratch
+        )
+    rows = rows_of(work, &shape, target, &slot[1].image)    # of width 0 behind the last slot
+    cdef const char *following = rows.next_source
     rows.count = shape.height if directly else 1
     rows.bytes = directly and inputs.bytes
     for channel in range(shape.channels):
-        rows.ahead = ahead + channel * shape.height * rows.ahead_stride
+        rows.next_source = following + channel * shape.height * rows.next_stride
         if directly:
             rows.source = image.pixels + channel * image.plane_stride
             rows.stride = image.row_stride
             if inputs.bytes:
                 rows.scale, rows.shift = inputs.scale[channel], inputs.shift[channel]
-            if work.count == 0:
-                table.store_rows(rows)
+            if settings.count == 0:
+                loops.store_rows(&rows)
             else:
-                work.operations[0].store_rows(work.operations[0].settings, work.parameters, rows)
+                operation.store_rows(operation.settings, work.parameters, &rows)
             rows.target += shape.height * rows.padded
             continue
         rows.source = work.buffer
         for row in range(shape.height):
-            make_row(inputs, work, image, shape, channel, row, work.buffer)
-            table.store_rows(rows)
-            rows.ahead += rows.ahead_stride
+            make_row(inputs, work, image, &shape, channel, row, work.buffer)
+            loops.store_rows(&rows)
+            rows.next_source += rows.next_stride
             rows.target += rows.padded
 
 
-cdef inline void pad_row(float *row, int64_t width, int64_t padded, float pad) noexcept nogil:
-    cdef int64_t k
-    for k in range(width, padded):
-        row[k] = pad
+# The layout of the integers: widths, target lengths, labels and indices, `count` each, then all
+# targets. These two functions and integer_bytes know it.
 
-
-cdef void make_image(
-    CollateInputs inputs, const Work *work, const Slot *slot, uint64_t state, float *target
-) noexcept nogil:
-    """Write one slot of the batch, [C, H, padded_width] from `target` on.
-
-    Images lie anywhere, so the processor can't guess the next one: its rows are asked for while
-    this one's are made.
-    """
-    cdef const ImageSource *image = &slot.image
-    cdef const ImageSource *following = &slot[1].image      # of width 0 behind the last
-    cdef int64_t padded_width = work.padded_width
-    cdef ImageShape shape
-    cdef Rows rows
-    cdef int64_t channel, row
-    shape.channels, shape.height, shape.width = inputs.channels, inputs.height, image.width
-    draw_parameters(work.operations, work.count, &state, &shape, work.parameters)
-    if not work.by_rows:
-        load_rows(inputs, image, work.image)
-        edit_image(work.operations, work.count, work.parameters, &shape, work.image, work.scratch)
-    if padded_width % 4 == 0:
-        rows.width, rows.padded, rows.pad, rows.target = (
-            shape.width, padded_width, work.pad, target
-        )
-        rows.stride, rows.scale, rows.shift = 0, 0, 0
-        rows.non_temporal = work.non_temporal
-        rows.ahead, rows.ahead_stride = following.pixels, following.row_stride
-        rows.ahead_size = following.width * following.column_stride
-        store_image(inputs, work, image, &shape, &rows)
-        return
-    for channel in range(shape.channels):
-        for row in range(shape.height):
-            make_row(inputs, work, image, &shape, channel, row, target)
-            pad_row(target, shape.width, padded_width, work.pad)
-            target += padded_width
-
-
-cdef void store_integers(CollateInputs inputs, int32_t *target) noexcept nogil:
-    """Write widths, target lengths, labels and indices, `count` each, then the targets."""
+cdef void store_integers(const Inputs *inputs, int32_t *target) noexcept nogil:
     cdef int64_t slot, count = inputs.count
     cdef int64_t place = 4 * count
     cdef const Slot *one
@@ -192,96 +200,115 @@ cdef void store_integers(CollateInputs inputs, int32_t *target) noexcept nogil:
             place += one.target_length
 
 
-cdef class Output:
-    """The arrays of a batch, rented for a pass to fill, and where their memory lies."""
-    cdef object images              # float32 [count, C, H, padded width]
-    cdef object integers            # int32: see store_integers
-    cdef float *pixels
-    cdef int32_t *numbers
-    cdef int64_t image_floats
-    cdef bint non_temporal
+cdef dict batch_arrays(
+    Block images, Block integers, int64_t count, int64_t channels, int64_t height,
+    int64_t padded_width, int64_t symbols
+):
+    numbers = np.ndarray((4 * count + symbols,), INT32, integers)
+    return {
+        "images": np.ndarray((count, channels, height, padded_width), FLOAT32, images),
+        "widths": numbers[:count],
+        "targets": numbers[4 * count:],
+        "target_lengths": numbers[count:2 * count],
+        "labels": numbers[2 * count:3 * count],
+        "indices": numbers[3 * count:4 * count],
+    }
 
-    @staticmethod
-    cdef Output of(CollateInputs inputs, BufferPool pool, int64_t padded_width):
-        cdef Output output = Output.__new__(Output)
-        cdef Array found
-        if padded_width < inputs.widest:
-            raise ValueError(
-                f"padded_width must be at least {inputs.widest}, got {padded_width}"
+
+cdef bint collate_native(
+    const Inputs *inputs, const CollateSettings *settings, int64_t padded_width,
+    bint non_temporal, uint64_t prefix, uint64_t first_slot, int32_t *integers, float *images
+) noexcept nogil:
+    cdef Work work
+    cdef int64_t slot
+    cdef int64_t whole = inputs.channels * inputs.height * inputs.widest
+    cdef int64_t image_floats = inputs.channels * inputs.height * padded_width
+    cdef size_t image_size = 0 if settings.by_rows else whole * sizeof(float)
+    work.settings = settings[0]
+    work.padded_width, work.non_temporal = padded_width, non_temporal
+    work.parameters = <char *>malloc(settings.parameter_bytes + 8)
+    work.image = <float *>malloc(image_size + 8)
+    work.scratch = <float *>malloc(image_size + 8)
+    work.buffer = <float *>malloc(padded_width * sizeof(float) + 8)
+    cdef bint there = (
+        work.parameters != NULL and work.image != NULL and work.scratch != NULL
+        and work.buffer != NULL
+    )
+    if there:
+        store_integers(inputs, integers)
+        for slot in range(inputs.count):
+            make_image(
+                inputs, &work, &inputs.slots[slot],
+                derive_suffix(prefix, first_slot + <uint64_t>slot, AUGMENTATION_STREAM),
+                images + slot * image_floats,
             )
-        output.integers = pool.allocate((4 * inputs.count + inputs.symbols,), INT32)
-        array_of(output.integers, b"i", 1, WRITABLE, &found)
-        output.numbers = <int32_t *>found.data
-        shape = (inputs.count, inputs.channels, inputs.height, padded_width)
-        output.images = pool.allocate(shape, FLOAT32)
-        array_of(output.images, b"f", 4, WRITABLE, &found)
-        output.pixels = <float *>found.data
-        output.image_floats = inputs.channels * inputs.height * padded_width
-        output.non_temporal = exceeds_cache(pool)
-        return output
+        store_fence()
+    free(work.parameters)
+    free(work.image)
+    free(work.scratch)
+    free(work.buffer)
+    return there
+
+
+cdef tuple rent_blocks(const Inputs *inputs, BufferPool pool, int64_t padded_width):
+    """Return the blocks of images and integers."""
+    if padded_width < inputs.widest:
+        raise ValueError(
+            f"padded_width must be at least {inputs.widest}, got {padded_width}"
+        )
+    size = inputs.count * inputs.channels * inputs.height * <object>padded_width * 4
+    if size > PY_SSIZE_T_MAX // 2:
+        raise ValueError(
+            f"a batch's images must have at most {PY_SSIZE_T_MAX // 2} bytes, got {size}"
+        )
+    integers = pool.allocate_block(integer_bytes(inputs.count, inputs.symbols))
+    return pool.allocate_block(size), integers
 
 
 def collate(
     CollateInputs inputs not None, BufferPool pool not None, int64_t padded_width, float pad_value,
-    Chain chain not None, uint64_t seed, uint64_t epoch, uint64_t step, uint64_t first_slot,
+    Chain chain not None, key,
 ):
     """Make every slot of ``inputs``: gathered, converted, augmented, padded.
 
     Args:
-        padded_width: columns of the batch's images, at least the widest source's.
+        padded_width: columns of the batch's images, at least the widest input's.
         chain: native augmentations; slot j's draw from
             ``derive(seed, epoch, step, first_slot + j, 1)``.
+        key: the ``BatchKey``.
 
     Returns:
-        (images, integers) in memory of the pool: float32 [count, C, H, padded_width], and int32
-        with widths, target lengths, labels, indices [count each], then all targets.
+        The arrays by name, in memory of the pool: "images" float32 [count, C, H, padded_width];
+        "widths", "target_lengths", "labels", "indices" int32 [count]; "targets" int32 [sum].
 
     Raises:
         ValueError: if padded_width is too small, or the batch too large for this platform.
     """
-    cdef Output output = Output.of(inputs, pool, padded_width)
-    cdef Work work
-    cdef int64_t slot
-    cdef int64_t widest = inputs.channels * inputs.height * inputs.widest
-    cdef uint64_t prefix
-    if inputs.count == 0:
-        return output.images, output.integers
-    work.operations, work.count, work.by_rows = chain.operations, chain.count, chain.by_rows
-    work.pad = pad_value
-    work.padded_width = padded_width
-    work.non_temporal = output.non_temporal
-    work.parameters = <char *>malloc(chain.parameter_bytes + 8)
-    work.image = <float *>malloc(0 if chain.by_rows else widest * sizeof(float))
-    work.scratch = <float *>malloc(0 if chain.by_rows else widest * sizeof(float))
-    work.buffer = <float *>malloc(padded_width * sizeof(float))
-    try:
-        if work.parameters == NULL or work.buffer == NULL or (
-            not work.by_rows and (work.image == NULL or work.scratch == NULL)
-        ):
-            raise MemoryError(f"no memory for images of {widest} pixels")
-        with nogil:
-            store_integers(inputs, output.numbers)
-            prefix = derive_prefix(seed, epoch, step)
-            for slot in range(inputs.count):
-                make_image(
-                    inputs, &work, &inputs.slots[slot],
-                    derive_suffix(prefix, first_slot + <uint64_t>slot, AUGMENTATION_STREAM),
-                    output.pixels + slot * output.image_floats,
-                )
-            store_fence()
-    finally:
-        free(work.parameters)
-        free(work.image)
-        free(work.scratch)
-        free(work.buffer)
-    return output.images, output.integers
+    cdef const Inputs *given = &inputs.inputs
+    cdef CollateSettings settings = settings_of(chain, pad_value)
+    cdef Block images, integers
+    images, integers = rent_blocks(given, pool, padded_width)
+    cdef uint64_t prefix = derive_prefix(key.seed, key.epoch, key.step)
+    cdef uint64_t first_slot = key.first_slot
+    cdef bint there, non_temporal = exceeds_cache(pool)
+    cdef int32_t *numbers = <int32_t *>memory(integers)
+    cdef float *pixels = <float *>memory(images)
+    with nogil:
+        there = collate_native(
+            given, &settings, padded_width, non_temporal, prefix, first_slot, numbers, pixels
+        )
+    if not there:
+        raise MemoryError(f"no memory for images of {given.widest} columns")
+    return batch_arrays(
+        images, integers, given.count, given.channels, given.height, padded_width, given.symbols
+    )
 
 
 def collate_each(
     CollateInputs inputs not None, BufferPool pool not None, int64_t padded_width, float pad_value,
-    augment, uint64_t seed, uint64_t epoch, uint64_t step, uint64_t first_slot,
+    augment, key,
 ):
-    """Make what ``collate`` makes, by the plain route: copy, edit, copy to the batch.
+    """Make what ``collate`` makes, by the reference path: copy, edit, copy to the batch.
 
     Args:
         augment: ``augment(rng, image)`` edits a contiguous float32 [C, H, W] in place.
@@ -290,57 +317,50 @@ def collate_each(
         TypeError, ValueError: if augment returns another array or changes the shape.
         whatever augment raises, with a note of the slot and the dataset index.
     """
-    cdef Output output = Output.of(inputs, pool, padded_width)
-    cdef int64_t slot, size
-    cdef uint64_t prefix = derive_prefix(seed, epoch, step)
+    cdef const Inputs *given = &inputs.inputs
+    cdef Block images, integers, block
+    images, integers = rent_blocks(given, pool, padded_width)
+    cdef uint64_t prefix = derive_prefix(key.seed, key.epoch, key.step)
+    cdef uint64_t first_slot = key.first_slot
     cdef uint64_t state
-    cdef Block block
+    cdef int64_t slot, size
+    cdef int64_t image_floats = given.channels * given.height * padded_width
+    cdef Work work
     cdef Rows rows
-    cdef float *place
-    store_integers(inputs, output.numbers)
-    for slot in range(inputs.count):
-        shape = (inputs.channels, inputs.height, inputs.slots[slot].image.width)
-        size = shape[0] * shape[1] * shape[2]
-        block = pool.take(size * <int64_t>sizeof(float))
-        place = <float *>memory(block)
-        scratch = np.ndarray(shape, FLOAT32, block)
-        load_rows(inputs, &inputs.slots[slot].image, place)
+    cdef ImageShape shape
+    work.settings.pad, work.padded_width = pad_value, padded_width
+    work.non_temporal = exceeds_cache(pool)
+    store_integers(given, <int32_t *>memory(integers))
+    for slot in range(given.count):
+        shape.channels, shape.height = given.channels, given.height
+        shape.width = given.slots[slot].image.width
+        size = shape.channels * shape.height * shape.width
+        block = pool.allocate_block(size * <int64_t>sizeof(float))
+        dimensions = (shape.channels, shape.height, shape.width)
+        image = np.ndarray(dimensions, FLOAT32, block)
+        load_rows(given, &given.slots[slot].image, <float *>memory(block))
         state = derive_suffix(prefix, first_slot + <uint64_t>slot, AUGMENTATION_STREAM)
         try:
-            result = augment(SampleRng.start(state), scratch)
+            result = augment(SampleRng.start(state), image)
+            if (
+                image.shape != dimensions or image.dtype is not FLOAT32
+                or not image.flags.c_contiguous
+                or (result is not None and result is not image)
+            ):
+                raise augment_error(
+                    augment, result, image, dimensions, first_slot + slot,
+                    given.slots[slot].index,
+                )
         except BaseException as error:
-            error.add_note(
-                f"slot {first_slot + slot}, dataset index {inputs.slots[slot].index}"
-            )
+            note_slot(error, key, slot, given.slots[slot].index)
             raise
-        if (
-            scratch.shape != shape or scratch.dtype is not FLOAT32
-            or (result is not None and result is not scratch)
-        ):
-            raise augment_error(
-                augment, result, scratch, shape, first_slot + slot, inputs.slots[slot].index
-            )
-        rows.source, rows.stride, rows.bytes = place, shape[2] * sizeof(float), False
-        rows.scale, rows.shift = 0, 0
-        rows.width, rows.count = shape[2], shape[0] * shape[1]
-        rows.target = output.pixels + slot * output.image_floats
-        rows.padded, rows.pad, rows.non_temporal = padded_width, pad_value, output.non_temporal
-        rows.ahead, rows.ahead_stride, rows.ahead_size = NULL, 0, 0
-        store_any_rows(&rows)
+        rows = rows_of(
+            &work, &shape, <float *>memory(images) + slot * image_floats, NULL
+        )
+        rows.source, rows.stride = memory(block), shape.width * sizeof(float)
+        rows.count = shape.channels * shape.height
+        loops.store_rows(&rows)
     store_fence()
-    return output.images, output.integers
-
-
-cdef void store_any_rows(const Rows *rows) noexcept nogil:
-    """store_rows, also for padded widths that are no multiple of four."""
-    cdef int64_t _row
-    cdef float *target = rows.target
-    cdef const float *source = <const float *>rows.source
-    if rows.padded % 4 == 0:
-        table.store_rows(rows)
-        return
-    for _row in range(rows.count):
-        memcpy(target, source, rows.width * sizeof(float))
-        pad_row(target, rows.width, rows.padded, rows.pad)
-        target += rows.padded
-        source += rows.width
+    return batch_arrays(
+        images, integers, given.count, given.channels, given.height, padded_width, given.symbols
+    )

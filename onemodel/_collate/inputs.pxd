@@ -30,17 +30,29 @@ cdef class Columns:
     cdef const float *shift
 
 
-cdef class CollateInputs:
-    cdef Slot *slots
-    cdef readonly int64_t count
-    cdef readonly int64_t channels
-    cdef readonly int64_t height
-    cdef readonly int64_t widest
-    cdef readonly int64_t columns       # sum of the widths
-    cdef readonly int64_t symbols       # sum of the target lengths
-    cdef object owner                   # keeps the memory behind the slots alive
-    cdef bint bytes
-    cdef const float *scale             # per channel, for uint8 pixels
-    cdef const float *shift
+# What one batch is made of. `slots` has one more than `count`, all zero: what follows the last slot
+# can be looked at.
+ctypedef struct Inputs:
+    Slot *slots
+    int64_t count
+    int64_t channels
+    int64_t height
+    int64_t widest
+    int64_t columns             # sum of the widths
+    int64_t symbols             # sum of the target lengths
+    bint bytes
+    const float *scale          # per channel, for uint8 pixels
+    const float *shift
 
-    cdef int allocate(self, int64_t count) except -1
+
+cdef class CollateInputs:
+    cdef Inputs inputs
+    cdef object owner           # keeps the memory that the slots point to alive
+
+
+# Point the slots at the images at `indices`. Returns the position of the first index that is no
+# image or does not fit in int32, or -1 where all are well, or -2 where there is no memory. The
+# caller frees `inputs.slots`.
+cdef int64_t point_at_columns(
+    Columns columns, const int64_t *indices, int64_t count, Inputs *inputs
+) noexcept nogil

@@ -4,9 +4,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onemodel._common.batch_key import BatchKey
 from onemodel.datasets.sample import Sample
 
-__all__ = ["CollateInputs", "Columns", "from_columns", "from_samples", "pick"]
+__all__ = ["CollateInputs", "Columns", "from_columns", "from_samples", "gather_samples"]
 
 class Columns:
     def __init__(
@@ -43,10 +44,6 @@ class CollateInputs:
     @property
     def symbols(self) -> int: ...
 
-def pick(dataset: list[Any], indices: NDArray[np.int64], first_slot: int) -> list[Any]: ...
-def from_samples(
-    samples: Iterable[Sample], indices: NDArray[np.int64], first_slot: int
-) -> CollateInputs: ...
-def from_columns(
-    columns: Columns, indices: NDArray[np.int64], first_slot: int
-) -> CollateInputs: ...
+def gather_samples(dataset: list[Any], key: BatchKey) -> list[Any]: ...
+def from_samples(samples: Iterable[Sample], key: BatchKey) -> CollateInputs: ...
+def from_columns(columns: Columns, key: BatchKey) -> CollateInputs: ...

@@ -1,17 +1,18 @@
 """Gather what a batch is made of: from samples, or from a dataset in flat columns.
 
-This is the door of collation: everything is checked here, and the pass that follows reads
-pointers without the GIL.
+Everything is checked here; the pass that follows reads pointers without the GIL.
 """
 
 cimport cython
 from cpython.list cimport PyList_GET_ITEM
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
+from libc.string cimport memset
 
 import numpy as np
 
 from onemodel._common.array_checks import check_columns
+from onemodel._common.notes import note_slot
 from onemodel._memory.arrays cimport CONTIGUOUS, Array, array_of
 from onemodel._simd.cache_hint cimport prefetch_row
 from onemodel.datasets.sample cimport Sample
@@ -20,7 +21,7 @@ __all__ = ["Columns", "CollateInputs", "from_columns", "from_samples", "pick"]
 
 cdef enum:
     INT32_LIMIT = 0x7FFFFFFF
-    AHEAD = 8                   # samples asked for before they are looked at
+    AHEAD = 8                   # samples whose memory is hinted at before they are looked at
     HOT_BYTES = 128             # of a Sample: what collation looks at stands in front
 
 
@@ -83,111 +84,151 @@ cdef class CollateInputs:
     """The slots of one batch; made by ``from_samples`` and ``from_columns``."""
 
     def __dealloc__(self):
-        free(self.slots)
+        free(self.inputs.slots)
 
-    cdef int allocate(self, int64_t count) except -1:
-        # one more than there are, all zero: what follows the last slot can be looked at
-        self.slots = <Slot *>calloc(count + 1, sizeof(Slot))
-        if self.slots == NULL:
-            raise MemoryError(f"no memory for {count} slots")
-        self.count = count
-        return 0
+    @property
+    def count(self):
+        """How many slots there are."""
+        return self.inputs.count
+
+    @property
+    def channels(self):
+        """C of every image; 0 where there is none."""
+        return self.inputs.channels
+
+    @property
+    def height(self):
+        """H of every image; 0 where there is none."""
+        return self.inputs.height
+
+    @property
+    def widest(self):
+        """The largest width; 0 where there is no image."""
+        return self.inputs.widest
+
+    @property
+    def columns(self):
+        """The sum of the widths."""
+        return self.inputs.columns
+
+    @property
+    def symbols(self):
+        """The sum of the target lengths."""
+        return self.inputs.symbols
 
 
-def pick(list dataset not None, indices, uint64_t first_slot):
-    """Return ``[dataset[i] for i in indices]``.
+def gather_samples(list dataset not None, key):
+    """Return ``[dataset[i] for i in key.indices]``, with int64 indices.
 
-    The objects lie anywhere in memory: each is asked for before its turn comes.
-
-    Args:
-        indices: int64 array, contiguous; index k is that of slot ``first_slot + k``.
+    The objects lie anywhere in memory: a hint goes to the processor before the turn of each.
 
     Raises:
         IndexError: if an index is not in [0, len(dataset)), with a note of the slot.
     """
     cdef int64_t k, index, ahead
     cdef Array given
-    array_of(indices, b"q", 1, CONTIGUOUS, &given)
-    cdef const int64_t *places = <const int64_t *>given.data
-    cdef list picked = []
+    array_of(key.indices, b"q", 1, CONTIGUOUS, &given)
+    cdef const int64_t *indices = <const int64_t *>given.data
+    cdef list gathered = []
     for k in range(given.size):
         if k + AHEAD < given.size:
-            ahead = places[k + AHEAD]
+            ahead = indices[k + AHEAD]
             if 0 <= ahead < len(dataset):
                 prefetch_row(<const char *>PyList_GET_ITEM(dataset, ahead), HOT_BYTES)
-        index = places[k]
+        index = indices[k]
         if not 0 <= index < len(dataset):
-            raise outside(index, len(dataset), first_slot + k)
-        picked.append(dataset[index])
-    return picked
+            raise index_error(index, len(dataset), key, k)
+        gathered.append(dataset[index])
+    return gathered
 
 
-def from_samples(samples, indices, uint64_t first_slot):
-    """Return the CollateInputs of a list of samples.
+def from_samples(samples, key):
+    """Return the CollateInputs of a list of samples, one for each of ``key.indices`` (int64).
 
     Raises:
         TypeError, ValueError: naming the slot and dataset index of a sample that does not fit.
     """
     cdef list listed = list(samples)     # our own: the caller may change theirs
-    cdef CollateInputs inputs = CollateInputs.__new__(CollateInputs)
+    cdef CollateInputs made = CollateInputs.__new__(CollateInputs)
+    cdef Inputs *inputs = &made.inputs
     cdef Sample sample
     cdef Slot *slot
     cdef int64_t k, count = len(listed)
+    cdef uint64_t first_slot = key.first_slot
     cdef Array given
-    array_of(indices, b"q", 1, CONTIGUOUS, &given)
-    cdef const int64_t *places = <const int64_t *>given.data
+    array_of(key.indices, b"q", 1, CONTIGUOUS, &given)
+    cdef const int64_t *indices = <const int64_t *>given.data
     if count != given.size:
         raise ValueError(f"samples must be {given.size}, as the indices, got {count}")
-    inputs.allocate(count)
-    inputs.owner = listed
+    if not allocate(inputs, count):
+        raise MemoryError(f"no memory for {count} slots")
+    made.owner = listed
     for k in range(count):
         if not isinstance(listed[k], Sample):
             raise TypeError(
-                f"{place(first_slot + k, places[k])} must be an onemodel.Sample, "
+                f"{sample_label(first_slot + k, indices[k])} must be an onemodel.Sample, "
                 f"got {type(listed[k]).__name__}"
             )
         sample = <Sample>listed[k]
         wrong = sample.resolve() if not sample.resolved else None
         if wrong is not None:
-            raise type(wrong)(f"{place(first_slot + k, places[k])}: {wrong}")
+            raise type(wrong)(f"{sample_label(first_slot + k, indices[k])}: {wrong}")
         if k == 0:
             inputs.channels, inputs.height = sample.channels, sample.height
         elif sample.channels != inputs.channels or sample.height != inputs.height:
             raise ValueError(
-                f"{place(first_slot + k, places[k])}: image must have C={inputs.channels} and "
-                f"H={inputs.height} as the batch's first, got shape {list(sample.image.shape)}"
+                f"{sample_label(first_slot + k, indices[k])}: image must have "
+                f"C={inputs.channels} and H={inputs.height} as the batch's first, got shape "
+                f"{list(sample.image.shape)}"
             )
         slot = &inputs.slots[k]
         slot.image = sample.source
         slot.target = sample.target_data
         slot.target_length = sample.target_length
         slot.label = sample.label_value
-        slot.index = checked_index(places[k])
-        measure(inputs, slot)
-    return inputs
+        if not add_totals(inputs, slot, indices[k]):
+            raise limits_error(slot, indices[k])
+    return made
 
 
-def from_columns(Columns columns not None, indices, uint64_t first_slot):
-    """Return the CollateInputs of the images at ``indices``, without a Python object for each.
+def from_columns(Columns columns not None, key):
+    """Return the CollateInputs of the images at ``key.indices``, with no object for each.
 
     Raises:
         IndexError: if an index is not in [0, n), with a note of the slot.
     """
-    cdef CollateInputs inputs = CollateInputs.__new__(CollateInputs)
+    cdef CollateInputs made = CollateInputs.__new__(CollateInputs)
+    cdef int64_t wrong, index
+    cdef Array given
+    array_of(key.indices, b"q", 1, CONTIGUOUS, &given)
+    cdef const int64_t *indices = <const int64_t *>given.data
+    made.owner = columns
+    wrong = point_at_columns(columns, indices, given.size, &made.inputs)
+    if wrong == -2:
+        raise MemoryError(f"no memory for {given.size} slots")
+    if wrong >= 0:
+        index = indices[wrong]
+        if not 0 <= index < columns.count:
+            raise index_error(index, columns.count, key, wrong)
+        raise limits_error(&made.inputs.slots[wrong], index)
+    return made
+
+
+cdef int64_t point_at_columns(
+    Columns columns, const int64_t *indices, int64_t count, Inputs *inputs
+) noexcept nogil:
     cdef int64_t k, index, row
     cdef int64_t size = 1 if columns.bytes else 4
     cdef Slot *slot
-    cdef Array given
-    array_of(indices, b"q", 1, CONTIGUOUS, &given)
-    inputs.allocate(given.size)
-    inputs.owner = columns
+    if not allocate(inputs, count):
+        return -2
     inputs.channels, inputs.height = columns.channels, columns.height
     inputs.bytes = columns.bytes
     inputs.scale, inputs.shift = columns.scale, columns.shift
-    for k in range(inputs.count):
-        index = (<const int64_t *>given.data)[k]
+    for k in range(count):
+        index = indices[k]
         if not 0 <= index < columns.count:
-            raise outside(index, columns.count, first_slot + k)
+            return k
         slot = &inputs.slots[k]
         row = columns.widths[index] * size
         slot.image.pixels = columns.pixels + columns.offsets[index] * size
@@ -199,31 +240,43 @@ def from_columns(Columns columns not None, indices, uint64_t first_slot):
         if slot.target_length:
             slot.target = &columns.targets[columns.target_offsets[index]]
         slot.label = columns.labels[index]
-        slot.index = checked_index(index)
-        measure(inputs, slot)
-    return inputs
+        if not add_totals(inputs, slot, index):
+            return k
+    return -1
 
 
-cdef object outside(int64_t index, int64_t count, uint64_t slot):
-    error = IndexError(f"index must be in [0, {count}), got {index}")
-    error.add_note(f"slot {slot}, dataset index {index}")
-    return error
+cdef bint allocate(Inputs *inputs, int64_t count) noexcept nogil:
+    """Start anew with `count` slots, all zero; False where there is no memory."""
+    memset(inputs, 0, sizeof(Inputs))
+    inputs.slots = <Slot *>calloc(count + 1, sizeof(Slot))
+    inputs.count = count
+    return inputs.slots != NULL
 
 
-cdef int32_t checked_index(int64_t index) except? -1:
-    if not 0 <= index <= INT32_LIMIT:
-        raise ValueError(f"index must be in [0, 2**31), got {index}: a batch's indices are int32")
-    return <int32_t>index
-
-
-cdef int measure(CollateInputs inputs, const Slot *slot) except -1:
+cdef bint add_totals(Inputs *inputs, Slot *slot, int64_t index) noexcept nogil:
+    """Count a slot in; False where one of its numbers does not fit in a batch's int32."""
+    if index > INT32_LIMIT or slot.image.width > INT32_LIMIT or slot.target_length > INT32_LIMIT:
+        return False
+    slot.index = <int32_t>index
     inputs.widest = max(inputs.widest, slot.image.width)
     inputs.columns += slot.image.width
     inputs.symbols += slot.target_length
-    if slot.image.width > INT32_LIMIT or slot.target_length > INT32_LIMIT:
-        raise ValueError("widths and target lengths must be below 2**31: batches hold int32")
-    return 0
+    return True
 
 
-cdef str place(uint64_t slot, int64_t index):
+cdef object limits_error(const Slot *slot, int64_t index):
+    for name, value in (
+        ("index", index), ("width", slot.image.width), ("target's length", slot.target_length)
+    ):
+        if value > INT32_LIMIT:
+            return ValueError(f"{name} must be in [0, 2**31), got {value}: batches hold int32")
+
+
+cdef object index_error(int64_t index, int64_t count, key, int64_t position):
+    error = IndexError(f"index must be in [0, {count}), got {index}")
+    note_slot(error, key, position, index)
+    return error
+
+
+cdef str sample_label(uint64_t slot, int64_t index):
     return f"sample at slot {slot} (dataset index {index})"

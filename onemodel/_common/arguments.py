@@ -13,6 +13,7 @@ from onemodel._common.integers import check_integer
 
 __all__ = [
     "call_text",
+    "check_flag",
     "check_integer_pair",
     "check_number",
     "check_numbers",
@@ -39,6 +40,13 @@ def check_number(name: str, value: Any) -> float:
     if abs(checked) >= FLOAT32_LIMIT:
         raise ValueError(f"{name} must fit in float32, got {checked}")
     return checked
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Check a flag: True or False, and nothing that merely counts as such."""
+    if type(value).__name__ not in ("bool", "bool_"):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
 
 
 def check_probability(name: str, value: Any) -> float:

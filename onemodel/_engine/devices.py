@@ -9,14 +9,20 @@ from typing import Any
 import numpy as np
 
 from onemodel._common.batch_structure import map_arrays
+from onemodel._common.notes import note_finish
 
-__all__ = ["resolve"]
+__all__ = ["Finish", "resolve"]
+
+#: From a batch and its global step to the batch on its device.
+Finish = Callable[[Any, int], Any]
 
 FORMS = 'None, a callable, "torch", "torch:DEVICE" (for example "torch:cuda:0") or "jax"'
 
 
-def resolve(device: str | Callable[[Any], Any] | None) -> Callable[[Any], Any] | None:
-    """Return the function to apply to each batch, or None to keep NumPy.
+def resolve(device: str | Callable[[Any], Any] | None) -> Finish | None:
+    """Return the function to apply to each batch and its global step, or None to keep NumPy.
+
+    What it raises is an error of that step, and says so in a note.
 
     "torch" and "jax" hand over each array of the batch without a copy, on the CPU; the memory
     returns to the pool when the last tensor on it is gone. "torch:cuda:0" copies to the device.
@@ -32,8 +38,10 @@ def resolve(device: str | Callable[[Any], Any] | None) -> Callable[[Any], Any] |
 
     >>> resolve(None)
     """
-    if device is None or (callable(device) and not isinstance(device, str)):
-        return device
+    if device is None:
+        return None
+    if callable(device) and not isinstance(device, str):
+        return _finish(device)
     if not isinstance(device, str):
         raise TypeError(f"device must be {FORMS}, got {device!r} of type {type(device).__name__}")
     package, _, place = device.partition(":")
@@ -43,7 +51,23 @@ def resolve(device: str | Callable[[Any], Any] | None) -> Callable[[Any], Any] |
         to_tensor = _jax()
     else:
         raise ValueError(f"device must be {FORMS}, got {device!r}")
-    return lambda batch: map_arrays(batch, to_tensor)
+    return _finish(lambda batch: map_arrays(batch, to_tensor))
+
+
+def _finish(move: Callable[[Any], Any]) -> Finish:
+    def finish(batch: Any, g: int) -> Any:
+        try:
+            return move(batch)
+        except (StopIteration, StopAsyncIteration) as error:
+            # Raised from __next__ it would end the loop as if the run were over.
+            raise RuntimeError(
+                f"{type(error).__name__} was raised by device= at global step {g}"
+            ) from error
+        except BaseException as error:
+            note_finish(error, g)
+            raise
+
+    return finish
 
 
 def _import(package: str, device: str) -> Any:

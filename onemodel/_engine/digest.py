@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from onemodel._collate.collator import ImageBatch
-
 __all__ = ["digest"]
 
 
@@ -49,8 +47,9 @@ def digest(batch: Any) -> str:
 
 
 def _items(batch: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(batch, ImageBatch):
-        yield from batch.arrays().items()
+    arrays = getattr(type(batch), "arrays", None)
+    if callable(arrays):  # an ImageBatch, or a batch class of the user's that does as it does
+        yield from arrays(batch).items()
     elif isinstance(batch, dict):
         for name, value in batch.items():
             yield str(name), value

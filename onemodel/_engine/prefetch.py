@@ -1,29 +1,26 @@
-"""The engine: global steps in order, built ahead by worker threads.
+"""Passes over global steps, and the worker threads that build ahead of them.
 
-Source: docs/specification.md, section "Delivery". This is the only file that starts a thread.
-Nothing that is computed depends on which thread ran it: a worker calls ``build(step)``, a pure
-function, and puts what comes into the ring.
-
-The ring has ``prefetch`` slots; step s waits in slot ``s mod prefetch``. A step may be claimed
-only while it is below next-to-take + prefetch, so no two steps meet in a slot.
+Source: docs/specification.md, section "Delivery". This is the only file that starts a thread. The
+threads belong to a ``Prefetcher``, which a loader keeps from pass to pass: between two passes
+they build the first batches of the next one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import atexit
-import contextlib
-import os
 import threading
 import time
 import weakref
 from collections.abc import Callable
-from queue import SimpleQueue
 from typing import Any, NamedTuple, Self
 
-from onemodel._engine.stats import LoaderStats
+from onemodel._common.integers import TWO_64
+from onemodel._engine.concurrency import WorkerLimit
+from onemodel._engine.ring import Ring
+from onemodel._native.lane import Lane
 
-__all__ = ["BatchSequence", "Cursor"]
+__all__ = ["BatchSequence", "Cursor", "Pass", "Prefetcher"]
 
 
 class Cursor:
@@ -35,160 +32,127 @@ class Cursor:
         self.next_step = next_step
 
 
-class _Entry(NamedTuple):
-    batch: Any
-    error: BaseException | None
-    seconds: float
+class Pass(NamedTuple):
+    """What an iterator runs over, decided at its first ``next``.
 
-
-def _build_entry(build: Callable[[int], Any], step: int) -> _Entry:
-    """Build one step; what it raises is kept for the consumer."""
-    began = time.perf_counter()
-    try:
-        batch = build(step)
-    except StopIteration as error:
-        # Raised from __next__ it would end the loop as if the run were over.
-        wrapped = RuntimeError(f"StopIteration was raised while building global step {step}")
-        wrapped.__cause__ = error
-        return _Entry(None, wrapped, time.perf_counter() - began)
-    except BaseException as error:
-        return _Entry(None, error, time.perf_counter() - began)
-    return _Entry(batch, None, time.perf_counter() - began)
-
-
-class _Bell:
-    """Wakes threads that sleep until there is something to look at.
-
-    A queue implemented in C and not a Condition, which takes microseconds of Python for each
-    sleep. ``sleepers`` is read and written under the ring's lock; the sleep is outside of it. It
-    never counts more threads than sleep, or are about to, without a token for each. Who wakes
-    looks again: the token may have been for another one.
+    Attributes:
+        start, stop: global steps.
+        goes_on: whether what comes after ``stop`` may be built ahead.
+        cursor: moved on as batches are taken.
     """
 
-    def __init__(self) -> None:
-        self.sleepers = 0
-        self.tokens: SimpleQueue[None] = SimpleQueue()
-
-    def ring(self) -> None:
-        """Wake one thread, if any sleeps."""
-        if self.sleepers > 0:
-            self.tokens.put(None)  # first: a token too many does no harm, one too few hangs
-            self.sleepers -= 1
-
-    def ring_all(self) -> None:
-        while self.sleepers > 0:
-            self.ring()
-
-    def sleep(self) -> None:
-        self.tokens.get()
+    start: int
+    stop: int
+    goes_on: bool
+    cursor: Cursor
 
 
-class _Ring:
-    """What workers and consumer share; the workers hold it and never the sequence itself.
+class Prefetcher:
+    """A ring and the threads that build into it.
 
-    So a sequence that nobody holds is collected, and its end ends the workers.
+    The threads hold the ring and never this object: when nobody holds it any more, its finaliser
+    closes the ring and they end. A thread that finds nothing to do between passes ends after a
+    second; the next pass starts another.
+
+    Args:
+        entry: from a global step to (batch, error); it holds no loader.
+        lane: builds without the GIL, or None.
+        workers: the most threads; 0 builds on the consumer's thread.
+        depth: how many steps may be built or waiting ahead of the consumer.
+        automatic: whether the number of threads is chosen by measuring.
     """
 
     def __init__(
-        self, build: Callable[[int], Any], start: int, stop: int, workers: int, prefetch: int
+        self,
+        entry: Callable[[int], tuple[Any, BaseException | None]],
+        lane: Lane | None,
+        *,
+        workers: int,
+        depth: int,
+        automatic: bool,
     ) -> None:
-        self.build = build
-        self.next_claim = start
-        self.next_take = start
-        self.stop = stop
-        self.prefetch = prefetch
-        self.slots: list[_Entry | None] = [None] * prefetch
-        self.ready = 0
-        self.closed = False
-        self.process = os.getpid()
-        # A re-entrant lock: garbage collection may close a ring while its thread holds it. It is
-        # one in C, entered itself: a Ctrl-C in the midst of Python code would leave it taken.
-        self.lock = threading.RLock()
-        self.room = _Bell()  # for workers: a step may be claimed, or none will be any more
-        self.arrival = _Bell()  # for the consumer: the next step has come, or none will
-        self.threads = [
-            threading.Thread(target=_work, args=(self,), name=f"onemodel-{k}", daemon=True)
-            for k in range(workers)
-        ]
+        self.workers = workers
+        self.refused = 0
+        self.busy = False  # a pass uses it
+        self._limit: WorkerLimit | None = None
+        start = workers
+        if workers > 0 and (automatic or (lane is None and workers > 1)):
+            start = 1
+            self._limit = WorkerLimit(0 if automatic else 1, workers, start)
+        self._threads: list[threading.Thread] = []
+        self.ring = Ring(entry, lane, depth, start)
+        _prefetchers[id(self)] = weakref.ref(self, _forget(id(self)))
 
-    def start_threads(self) -> None:
-        try:
-            for thread in self.threads:
+    @property
+    def level(self) -> int:
+        """How many workers may build at once now."""
+        return self.workers if self._limit is None else self._limit.level
+
+    def begin(self, run: Pass) -> None:
+        """Let the threads build the steps of a pass."""
+        steps = run.stop - run.start
+        ahead = TWO_64 - run.stop if run.goes_on else 0
+        most = TWO_64 - 1
+        self.ring.attach(run.start % TWO_64, min(steps, most), min(ahead, most - min(steps, most)))
+        if self._limit is not None:
+            self._limit.restart()
+        self._start_threads()
+
+    def measure(self) -> None:
+        """Count one batch; change the number of workers where that shortens the run."""
+        if self._limit is None or not self._limit.due():
+            return
+        before = self._limit.level
+        level = self._limit.choose(self.ring.count())
+        if level != before:
+            self.ring.set_limit(level)
+            self._start_threads()
+
+    def _start_threads(self) -> None:
+        """Start what is missing. A platform that refuses a thread is not asked again."""
+        missing = self.level - self.ring.workers_alive
+        if missing <= 0 or self.refused:
+            return
+        self._threads = [thread for thread in self._threads if thread.is_alive()]
+        for _ in range(missing):
+            thread = threading.Thread(
+                target=self.ring.work, name=f"onemodel-{len(self._threads)}", daemon=True
+            )
+            self.ring.add_worker(1)
+            try:
                 thread.start()
-        except BaseException:
-            self.close()
-            raise
-
-    def claim(self) -> int | None:
-        """Wait for a step to build; None when there is none any more."""
-        while True:
-            with self.lock:
-                if self.closed or self.next_claim >= self.stop:
-                    return None
-                if self.next_claim < self.next_take + self.prefetch:
-                    self.next_claim += 1
-                    return self.next_claim - 1
-                self.room.sleepers += 1
-            self.room.sleep()
-
-    def deliver(self, step: int, entry: _Entry) -> None:
-        with self.lock:
-            if self.closed:
+            except BaseException as error:
+                self.ring.add_worker(-1)
+                if not isinstance(error, RuntimeError):
+                    raise
+                self.refused += 1
                 return
-            self.slots[step % self.prefetch] = entry
-            self.ready += 1
-            if entry.error is not None:
-                self.stop = min(self.stop, step + 1)  # nobody will get past it
-                self.room.ring_all()
-            if step == self.next_take:
-                self.arrival.ring()
-
-    def take(self) -> tuple[_Entry, int] | None:
-        """Wait for the next step; None after ``close``. Also say about how many were ready."""
-        ready = self.ready
-        while True:
-            with self.lock:
-                place = self.next_take % self.prefetch
-                entry = self.slots[place]
-                if entry is not None:
-                    self.slots[place] = None
-                    self.ready -= 1
-                    self.next_take += 1
-                    self.room.ring()
-                    if self.slots[self.next_take % self.prefetch] is not None:
-                        self.arrival.ring()  # for another consumer
-                    return entry, ready
-                if self.closed:
-                    return None
-                self.arrival.sleepers += 1
-            self.arrival.sleep()
+            self._threads.append(thread)
 
     def close(self) -> None:
-        """Tell the workers to end, and drop what waits; safe at any moment."""
-        if os.getpid() != self.process:
-            return  # a forked child has none of the threads, and the lock may be taken for ever
-        with self.lock:
-            self.closed = True
-            self.room.ring_all()
-            self.arrival.ring_all()
-            for place in range(self.prefetch):
-                self.slots[place] = None
+        """End the threads without waiting for them."""
+        self.ring.close()
 
     def join(self, deadline: float | None = None) -> None:
-        """Wait for the workers, until ``time.monotonic()`` says ``deadline``."""
-        if os.getpid() != self.process:
-            return
-        for thread in self.threads:
-            if thread is not threading.current_thread() and thread.ident is not None:
+        """Wait for the threads, until ``time.monotonic()`` says ``deadline``."""
+        for thread in self._threads:
+            if thread is not threading.current_thread():
                 thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
 
+    def __del__(self) -> None:
+        # not close(): at exit the modules that it uses may be gone
+        ring = getattr(self, "ring", None)
+        if ring is not None:
+            ring.close()
 
-def _work(ring: _Ring) -> None:
-    while (step := ring.claim()) is not None:
-        ring.deliver(step, _build_entry(ring.build, step))
+
+# By identity and not in a WeakSet: a list of a dict's values is made in one step, whichever
+# threads add to it meanwhile.
+_prefetchers: dict[int, weakref.ref[Prefetcher]] = {}
 
 
-_rings: weakref.WeakSet[_Ring] = weakref.WeakSet()
+def _forget(number: int) -> Callable[[Any], None]:
+    return lambda _: _prefetchers.pop(number, None) and None
 
 
 @atexit.register
@@ -196,123 +160,128 @@ def _close_all() -> None:
     """End the workers before the interpreter takes their memory away.
 
     Those that are inside a dataset's own code are not waited for longer than a second: they hold
-    Python's lock or wait for it, and so cannot touch freed memory.
+    the GIL or wait for it, and so cannot touch freed memory.
     """
-    rings = list(_rings)
-    for ring in rings:
-        ring.close()
+    prefetchers = [found for each in list(_prefetchers.values()) if (found := each()) is not None]
+    for prefetcher in prefetchers:
+        prefetcher.close()
     deadline = time.monotonic() + 1.0
-    for ring in rings:
-        ring.join(deadline)
+    for prefetcher in prefetchers:
+        prefetcher.join(deadline)
 
 
 class BatchSequence:
-    """The batches of global steps start, start + 1, ..., stop - 1, in order.
+    """The batches of a pass in order: an iterator, also an asynchronous one.
 
-    An iterator, also an asynchronous one. It ends its workers when it is exhausted, when a step
-    raised, on ``close()``, on leaving ``with``, and when nobody holds it any more. Use it from
-    one thread at a time.
+    Nothing is decided or started before the first ``next``: an iterator that nobody uses changes
+    nothing. The pass ends when it is exhausted, when a step raised, on ``close()``, on leaving
+    ``with``, and when nobody holds the iterator any more. Threads that share it get each batch
+    once.
 
     Args:
-        build: a pure function from a global step to its batch.
-        start, stop: global steps, start <= stop.
-        workers: threads that build ahead; 0 builds on the caller's thread.
-        prefetch: how many steps may be built or waiting ahead of the consumer, at least 1.
+        decide: called once, at the first ``next``: the pass to run, and who builds it.
         finish: applied to each batch on the consumer's thread.
-        stats: counters to add to.
-        cursor: moved on as batches are taken.
     """
 
     def __init__(
         self,
-        build: Callable[[int], Any],
-        start: int,
-        stop: int,
-        *,
-        workers: int,
-        prefetch: int,
-        finish: Callable[[Any], Any] | None,
-        stats: LoaderStats,
-        cursor: Cursor,
+        decide: Callable[[], tuple[Pass, Prefetcher]],
+        release: Callable[[Prefetcher], None],
+        finish: Callable[[Any, int], Any] | None,
     ) -> None:
-        self._build = build
-        self._next = start
-        self._stop = stop
+        self._decide: Callable[[], tuple[Pass, Prefetcher]] | None = decide
+        self._release = release
         self._finish = finish
-        self._stats = stats
-        self._cursor = cursor
+        self._begun = threading.Lock()
+        self._prefetcher: Prefetcher | None = None
+        self._cursor: Cursor | None = None
+        self._goes_on = False
         self._closed = False
-        self._left: float | None = None  # when the consumer went away with a batch
-        self._ring: _Ring | None = None
-        if workers > 0 and start < stop:
-            prefetch = min(prefetch, stop - start)
-            self._ring = _Ring(build, start, stop, min(workers, prefetch), prefetch)
-            _rings.add(self._ring)
-            self._ring.start_threads()
+        self._failed: str | None = None
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Any:
-        came = time.perf_counter()
-        if self._closed or self._next >= self._stop:
-            self.close()
-            raise StopIteration
-        step = self._next
+        prefetcher = self._prefetcher
+        if prefetcher is None:
+            prefetcher = self._begin()
+            if prefetcher is None:
+                self._raise_end()
+        step = None
         try:
-            entry, ready = self._take(step)
-            if entry.error is not None:
-                raise entry.error
-            batch = entry.batch
-            waited = time.perf_counter() - came
-            away = came - self._left if self._left is not None else 0.0
-            columns = _columns(batch)
+            taken = prefetcher.ring.take()
+            if taken is None:
+                self._end(keep=self._goes_on)
+                self._raise_end()
+            step, batch, error = taken
+            if error is not None:
+                raise error
             if self._finish is not None:
-                batch = self._finish(batch)
-            self._stats.record(entry.seconds, waited, away, ready, *columns)
-            self._left = time.perf_counter()
+                batch = self._finish(batch, step)
+            prefetcher.measure()
         except StopIteration:
             raise
-        except BaseException:
+        except BaseException as error:
             # Without waiting for the workers: Ctrl-C must not hang on a slow dataset.
-            self._closed = True
-            if self._ring is not None:
-                self._ring.close()
+            self._fail(step, error)
             raise
-        # Last, with no call behind it in which a Ctrl-C could lose the batch.
-        self._next = self._cursor.next_step = step + 1
+        # Last, with no call after it in which a Ctrl-C could lose the batch.
+        self._cursor.next_step = step + 1  # type: ignore[union-attr]
         return batch
 
-    def _take(self, step: int) -> tuple[_Entry, int]:
-        if self._ring is None:
-            return _build_entry(self._build, step), 0
-        if os.getpid() != self._ring.process:
-            raise RuntimeError(
-                f"this iterator's worker threads live in process {self._ring.process} and did "
-                f"not come along when it forked into {os.getpid()}; start a new pass here"
-            )
-        taken = self._ring.take()
-        if taken is None:
-            raise StopIteration
-        return taken
+    def _begin(self) -> Prefetcher | None:
+        with self._begun:  # by one of the threads that share the iterator
+            if self._prefetcher is None and self._decide is not None and not self._closed:
+                run, prefetcher = self._decide()
+                self._decide = None
+                self._goes_on = run.goes_on
+                self._cursor = run.cursor
+                self._prefetcher = prefetcher
+            return self._prefetcher
+
+    def _raise_end(self) -> None:
+        if self._failed is not None:
+            raise RuntimeError(self._failed)
+        raise StopIteration
+
+    def _fail(self, step: int | None, error: BaseException) -> None:
+        """End the pass after ``step``, or where it stands, because of ``error``."""
+        at = step if step is not None or self._cursor is None else self._cursor.next_step
+        self._failed = (
+            f"this pass ended at global step {at} with {type(error).__name__}; "
+            f"loader.steps({at}) tries that step again"
+        )
+        if at is not None and at + 1 < TWO_64:
+            self._failed += f", loader.steps({at + 1}) goes on after it"
+        self._end(keep=False)
+
+    def _end(self, keep: bool) -> None:
+        """Give the threads back to the loader."""
+        self._closed = True
+        prefetcher, self._prefetcher = self._prefetcher, None
+        if prefetcher is not None:
+            prefetcher.ring.detach(keep)
+            self._release(prefetcher)
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Any:
-        """Let the event loop run, then return the next batch."""
-        await asyncio.sleep(0)
+        """Return the next batch; the event loop runs while a worker builds it."""
+        prefetcher = self._prefetcher if self._prefetcher is not None else self._begin()
+        if prefetcher is not None and prefetcher.ring.workers_alive and not prefetcher.ring.is_ready:
+            await asyncio.to_thread(prefetcher.ring.wait_ready)
+        else:
+            await asyncio.sleep(0)
         try:
             return next(self)
         except StopIteration:
             raise StopAsyncIteration from None
 
     def close(self) -> None:
-        """End the workers and wait for them; a further ``next`` raises StopIteration."""
-        self._closed = True
-        if self._ring is not None:
-            self._ring.close()
-            self._ring.join()
+        """End the pass and drop what was built ahead; a further ``next`` raises StopIteration."""
+        self._end(keep=False)
 
     def __enter__(self) -> Self:
         return self
@@ -321,15 +290,6 @@ class BatchSequence:
         self.close()
 
     def __del__(self) -> None:
-        # not close(): a finaliser may run on any thread, also on a worker, and must not wait
-        with contextlib.suppress(AttributeError):
-            if self._ring is not None:
-                self._ring.close()
-
-
-def _columns(batch: Any) -> tuple[int, int]:
-    """Image columns before and after padding."""
-    try:
-        return batch.real_columns, len(batch.widths) * batch.images.shape[3]
-    except AttributeError:
-        return 0, 0
+        # a finaliser may run on any thread, also on a worker, and must not wait
+        if getattr(self, "_prefetcher", None) is not None:
+            self._end(keep=False)

@@ -10,15 +10,18 @@ from typing import Any
 import numpy as np
 
 from onemodel._collate.collator import ImageBatchCollator
-from onemodel._collate.inputs import Columns, pick
+from onemodel._collate.inputs import gather_samples
 from onemodel._common.batch_key import BatchKey
 from onemodel._common.describe import describe
+from onemodel._common.notes import note_slot
+from onemodel._common.overrides import is_own
 from onemodel._random.rng import SampleRng, slot_rng
+from onemodel._random.streams import TRANSFORM_STREAM
+from onemodel.datasets.columns import Columns
+from onemodel.datasets.image_table import ImageTable
 from onemodel.datasets.sample import Sample
 
-__all__ = ["SampleBatchBuilder"]
-
-TRANSFORM_STREAM = 0
+__all__ = ["SampleBatchBuilder", "columns_of"]
 
 
 class SampleBatchBuilder:
@@ -42,11 +45,9 @@ class SampleBatchBuilder:
         self._transform = transform
         self._collate = collate
         self._build_columns: Callable[[BatchKey], Any] | None = None
-        columns = getattr(dataset, "columns", None)
-        if (
-            transform is None
-            and isinstance(collate, ImageBatchCollator)
-            and isinstance(columns, Columns)
+        columns = columns_of(dataset)
+        if transform is None and columns is not None and is_own(
+            collate, ImageBatchCollator, "__call__", "from_columns"
         ):
             self._build_columns = partial(collate.from_columns, columns)
 
@@ -62,7 +63,7 @@ class SampleBatchBuilder:
     def _fetch(self, key: BatchKey) -> list[Any]:
         dataset = self._dataset
         if type(dataset) is list:
-            return pick(dataset, np.ascontiguousarray(key.indices, np.int64), key.first_slot)
+            return gather_samples(dataset, key)
         indices = key.indices.tolist()
         if hasattr(dataset, "__getitems__"):
             samples = list(dataset.__getitems__(indices))
@@ -75,8 +76,8 @@ class SampleBatchBuilder:
         try:
             return [dataset[index] for index in pending]
         except BaseException as error:
-            slot = len(indices) - length_hint(pending) - 1
-            error.add_note(f"slot {key.first_slot + slot}, dataset index {indices[slot]}")
+            position = len(indices) - length_hint(pending) - 1
+            note_slot(error, key, position, indices[position])
             raise
 
     def _transform_each(self, samples: list[Any], key: BatchKey) -> None:
@@ -94,6 +95,21 @@ class SampleBatchBuilder:
                         f"from {describe(transform)}"
                     )
             except BaseException as error:
-                error.add_note(f"slot {slot}, dataset index {key.indices[position]}")
+                note_slot(error, key, position, key.indices[position])
                 raise
             samples[position] = result
+
+
+def columns_of(dataset: Any) -> Columns | None:
+    """Return the columns that say the same as ``dataset[i]``, or None.
+
+    They are taken from the dataset's class: a wrapper that delegates attributes, or a table whose
+    ``__getitem__`` is overridden, gives other samples than its columns.
+    """
+    kind = type(dataset)
+    if isinstance(dataset, ImageTable) and not is_own(dataset, ImageTable, "__getitem__"):
+        return None
+    if not hasattr(kind, "columns") and "columns" not in getattr(dataset, "__dict__", {}):
+        return None
+    columns = dataset.columns
+    return columns if isinstance(columns, Columns) else None

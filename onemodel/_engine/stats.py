@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import threading
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from onemodel._engine.prefetch import Prefetcher
 from onemodel._memory.pool import PoolStats
 
 __all__ = ["LoaderStats"]
 
 
-@dataclass
+@dataclass(frozen=True)
 class LoaderStats:
     """Sums over all batches that the consumer took, in every pass of the loader.
 
@@ -22,7 +23,9 @@ class LoaderStats:
         consumer_seconds: time the consumer spent between one batch and its asking for the next.
         ready_batches: batches found finished, summed over the takes.
         prefetch: depth of the ring, 0 without workers.
-        real_columns, padded_columns: image columns before and after padding; 0 for arrays.
+        workers: threads that may build at once now.
+        refused_threads: how often the platform would start no further thread.
+        real_columns, padded_columns: pixel columns before and after padding; 0 for arrays.
         pool: the counters of the pool behind the batches.
     """
 
@@ -32,10 +35,11 @@ class LoaderStats:
     consumer_seconds: float = 0.0
     ready_batches: int = 0
     prefetch: int = 0
+    workers: int = 0
+    refused_threads: int = 0
     real_columns: int = 0
     padded_columns: int = 0
     pool: PoolStats = field(default_factory=lambda: PoolStats(0, 0, 0, 0))
-    _lock: Any = field(default_factory=threading.Lock, repr=False, compare=False)
 
     @property
     def occupancy(self) -> float:
@@ -62,18 +66,23 @@ class LoaderStats:
             )
         return f"the trainer is the bottleneck: it waited for batches only {share:.1%} of its time"
 
-    def record(
-        self, built: float, waited: float, away: float, ready: int, real: int, padded: int
-    ) -> None:
-        """Count one batch that was taken."""
-        with self._lock:
-            self.batches += 1
-            self.build_seconds += built
-            self.wait_seconds += waited
-            self.consumer_seconds += away
-            self.ready_batches += ready
-            self.real_columns += real
-            self.padded_columns += padded
+    def with_counts(self, prefetchers: Iterable[Prefetcher]) -> LoaderStats:
+        """Return these sums with those of rings added."""
+        total = self
+        for prefetcher in prefetchers:
+            counted: dict[str, Any] = prefetcher.ring.count()
+            total = replace(
+                total,
+                batches=total.batches + counted["batches"],
+                build_seconds=total.build_seconds + counted["build_seconds"],
+                wait_seconds=total.wait_seconds + counted["wait_seconds"],
+                consumer_seconds=total.consumer_seconds + counted["consumer_seconds"],
+                ready_batches=total.ready_batches + counted["ready"],
+                refused_threads=total.refused_threads + prefetcher.refused,
+                real_columns=total.real_columns + counted["real_columns"],
+                padded_columns=total.padded_columns + counted["padded_columns"],
+            )
+        return total
 
     def __str__(self) -> str:
         return (

@@ -2,13 +2,15 @@
 
 from libc.stdint cimport int64_t
 
+from onemodel._memory.lock cimport Lock
+
 cdef enum:
     ALIGNMENT = 64              # a cache line, and the widest vectors
     SIZE_CLASSES = 256          # four to each power of two
     CACHED_BYTES = 7 << 20      # measured: docs/guides/speed.md
 
 
-# Stands before the aligned memory of every block, used or free.
+# Precedes the aligned memory of every buffer, rented or free.
 cdef struct Header:
     void *raw                   # what the allocator gave
     Header *next                # in the free list
@@ -23,25 +25,39 @@ cdef class Block:
 
 
 cdef class BufferPool:
-    # The free lists are touched by C code alone between two Python operations, so the GIL
-    # guards them: no lock that a fork or a finaliser could find taken.
-    cdef Header *free_blocks[SIZE_CLASSES]
+    # The lock guards all that follows. A fork may come between any two stores; then the child's
+    # lists hold what the parent's held or one buffer less, and its counters may be off by it.
+    cdef Lock lock
+    cdef Header *free_buffers[SIZE_CLASSES]
     cdef int64_t rented
     cdef int64_t returned
     cdef int64_t allocated
-    cdef int64_t bytes
+    cdef int64_t bytes          # allocated and not freed
     cdef int64_t bytes_out      # rented now
+    cdef int64_t most_out       # the largest bytes_out there was: as much is kept
 
+    # `wanted` bytes, or NULL where there is no memory.
+    cdef Header *acquire(self, int64_t wanted) noexcept nogil
+    cdef void release(self, Header *header) noexcept nogil
+    cdef Header *pop(self, int first, int stop) noexcept nogil
+    cdef Header *evict(self, int stop, int64_t excess) noexcept nogil
+
+    # With the GIL: the buffer becomes an object's, and returns when nobody holds that any more.
     cdef object allocate(self, tuple shape, kind)
-    cdef Block take(self, int64_t wanted)
-    cdef void release_header(self, Header *header) noexcept
+    cdef Block allocate_block(self, int64_t wanted)
+    cdef Block own(self, Header *header, int64_t size)
+
+
+cdef inline char *header_memory(Header *header) noexcept nogil:
+    """The aligned memory behind a header, `header.size` bytes."""
+    return <char *>header + ALIGNMENT
 
 
 cdef inline char *memory(Block block) noexcept:
     """The aligned memory of a block, `block.size` bytes."""
-    return <char *>block.header + ALIGNMENT
+    return header_memory(block.header)
 
 
-cdef inline bint exceeds_cache(BufferPool pool) noexcept:
-    """Whether more is rented out now than caches hold: BufferPool.exceeds_cache says what follows."""
+cdef inline bint exceeds_cache(BufferPool pool) noexcept nogil:
+    """Whether more is rented out now than caches hold: BufferPool.exceeds_cache says why."""
     return pool.bytes_out > CACHED_BYTES

@@ -1,9 +1,9 @@
-"""Buffers that come back by themselves when nobody looks at them any more.
+"""Buffers that come back by themselves when nobody holds them any more.
 
-A rented array stands on a Block, and every view of the array, every tensor made from it and
+A rented array is backed by a Block, and every view of the array, every tensor made from it and
 every DLPack capsule holds the Block. Its memory goes back to the pool in the Block's
 deallocation and in no other place, so memory that somebody can still read is never handed out
-again.
+again. A worker that has no Python object yet acquires and releases buffers by their headers.
 """
 
 cimport cython
@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from onemodel._common.integers import check_shape
+from onemodel._memory.lock cimport acquire, release
 
 __all__ = ["BufferPool", "PoolStats"]
 
@@ -61,14 +62,15 @@ cdef class Block:
 
     def __dealloc__(self):
         if self.header != NULL:
-            self.pool.release_header(self.header)
+            self.pool.release(self.header)
 
 
 cdef class BufferPool:
-    """Memory for batches: 64-byte aligned, in size classes, the block that came back last first.
+    """Memory for batches: 64-byte aligned, in size classes, the buffer that came back last first.
 
     Memory returns when the last array, view or tensor on it is gone. The pool keeps what came
-    back; it holds as much as was ever out at once. Calls are safe from several threads.
+    back, and holds no more than the most that was ever rented at once. Calls are safe from
+    several threads, and after a fork.
 
     >>> pool = BufferPool()
     >>> array = pool.rent((2, 3), "float32")
@@ -80,7 +82,7 @@ cdef class BufferPool:
     """
 
     def __cinit__(self):
-        memset(self.free_blocks, 0, sizeof(self.free_blocks))
+        memset(self.free_buffers, 0, sizeof(self.free_buffers))
 
     def rent(self, shape, dtype):
         """Return an uninitialised, C-contiguous, writable array.
@@ -107,21 +109,19 @@ cdef class BufferPool:
     def exceeds_cache(self):
         """Whether more is rented out now than caches hold.
 
-        Then a new buffer is cold, and stores that go around the caches write it faster; a buffer
-        that keeps coming back is warm, and ordinary stores do. Both write the same bytes.
+        Then a new buffer is cold, and non-temporal stores write it faster; a buffer that keeps
+        coming back is warm, and ordinary stores do. Both write the same bytes.
         """
         return exceeds_cache(self)
 
     def clear(self):
         """Free the memory that is not rented out."""
         cdef Header *header
-        cdef int k
-        for k in range(SIZE_CLASSES):
-            while self.free_blocks[k] != NULL:
-                header = self.free_blocks[k]
-                self.free_blocks[k] = header.next
-                self.bytes -= header.size
-                PyMem_RawFree(header.raw)
+        acquire(&self.lock)
+        header = self.evict(SIZE_CLASSES, self.bytes)
+        self.most_out = self.bytes_out
+        release(&self.lock)
+        free_all(header)
 
     def __repr__(self):
         return (
@@ -129,8 +129,94 @@ cdef class BufferPool:
             f"allocated={self.allocated}, bytes={self.bytes})"
         )
 
+    def __reduce__(self):
+        return type(self), ()
+
     def __dealloc__(self):
-        self.clear()
+        free_all(self.evict(SIZE_CLASSES, self.bytes))
+
+    cdef Header *acquire(self, int64_t wanted) noexcept nogil:
+        cdef int64_t size
+        cdef int class_number = size_class_of(wanted, &size)
+        cdef Header *header
+        cdef Header *evicted = NULL
+        cdef void *raw
+        cdef int64_t most
+        acquire(&self.lock)
+        # a free buffer up to twice as large serves as well, and spares an allocation
+        header = self.pop(class_number, class_number + NEAR_CLASSES)
+        if header == NULL:
+            most = max(self.most_out, self.bytes_out + size)
+            if self.bytes + size > most:
+                # the pool is full of other sizes: use a larger buffer, or make room for this one
+                header = self.pop(class_number + NEAR_CLASSES, SIZE_CLASSES)
+                if header == NULL:
+                    evicted = self.evict(class_number, self.bytes + size - most)
+        if header == NULL:
+            self.allocated += 1
+            self.bytes += size
+        else:
+            size = header.size
+        self.rented += 1
+        self.bytes_out += size
+        self.most_out = max(self.most_out, self.bytes_out)
+        release(&self.lock)
+        free_all(evicted)
+        if header != NULL:
+            return header
+        raw = PyMem_RawMalloc(<size_t>(size + 2 * ALIGNMENT))
+        if raw == NULL:
+            acquire(&self.lock)
+            self.allocated -= 1
+            self.bytes -= size
+            self.rented -= 1
+            self.bytes_out -= size
+            release(&self.lock)
+            return NULL
+        # the header fills the cache line before the first aligned byte
+        header = <Header *>((<uintptr_t>raw + ALIGNMENT - 1) & ~<uintptr_t>(ALIGNMENT - 1))
+        header.raw = raw
+        header.size_class = class_number
+        header.size = size
+        return header
+
+    cdef void release(self, Header *header) noexcept nogil:
+        acquire(&self.lock)
+        header.next = self.free_buffers[header.size_class]
+        self.free_buffers[header.size_class] = header
+        self.returned += 1
+        self.bytes_out -= header.size
+        release(&self.lock)
+
+    cdef Header *pop(self, int first, int stop) noexcept nogil:
+        """Take a free buffer of the first class that has one. The lock is held."""
+        cdef Header *header
+        cdef int number
+        for number in range(first, min(stop, SIZE_CLASSES)):
+            header = self.free_buffers[number]
+            if header != NULL:
+                self.free_buffers[number] = header.next
+                return header
+        return NULL
+
+    cdef Header *evict(self, int stop, int64_t excess) noexcept nogil:
+        """Take free buffers of classes below `stop`, the largest first, until `excess` bytes are
+        found; return them as a list to free. The lock is held.
+        """
+        cdef Header *evicted = NULL
+        cdef Header *header
+        cdef int number = stop - 1
+        while number >= 0 and excess > 0:
+            header = self.free_buffers[number]
+            if header == NULL:
+                number -= 1
+                continue
+            self.free_buffers[number] = header.next
+            header.next = evicted
+            evicted = header
+            self.bytes -= header.size
+            excess -= header.size
+        return evicted
 
     cdef object allocate(self, tuple shape, kind):
         """What ``rent`` does, of arguments that are known to be good."""
@@ -138,41 +224,25 @@ cdef class BufferPool:
         limit = min(1 << 62, PY_SSIZE_T_MAX // 2)
         if wanted > limit:
             raise ValueError(f"shape must give at most {limit} bytes, got {shape} of {kind}")
-        return np.ndarray(shape, kind, self.take(wanted))
+        return np.ndarray(shape, kind, self.allocate_block(wanted))
 
-    cdef Block take(self, int64_t wanted):
-        cdef int64_t size
-        cdef int class_number = size_class_of(wanted, &size)
+    cdef Block allocate_block(self, int64_t wanted):
+        cdef Header *header = self.acquire(wanted)
+        if header == NULL:
+            raise MemoryError(f"no memory for a buffer of {wanted} bytes")
+        return self.own(header, wanted)
+
+    cdef Block own(self, Header *header, int64_t size):
         cdef Block block = Block.__new__(Block)
-        cdef Header *header = NULL
-        cdef void *raw
-        cdef int near
-        # a free block up to twice as large serves as well, and spares an allocation
-        for near in range(class_number, min(class_number + NEAR_CLASSES, SIZE_CLASSES)):
-            header = self.free_blocks[near]
-            if header != NULL:
-                self.free_blocks[near] = header.next
-                break
-        else:
-            raw = PyMem_RawMalloc(<size_t>(size + 2 * ALIGNMENT))
-            if raw == NULL:
-                raise MemoryError(f"no memory for a buffer of {size} bytes")
-            # the header fills the cache line before the first aligned byte
-            header = <Header *>((<uintptr_t>raw + ALIGNMENT - 1) & ~<uintptr_t>(ALIGNMENT - 1))
-            header.raw = raw
-            header.size_class = class_number
-            header.size = size
-            self.allocated += 1
-            self.bytes += size
         block.header = header
-        block.size = wanted
+        block.size = size
         block.pool = self
-        self.rented += 1
-        self.bytes_out += header.size
         return block
 
-    cdef void release_header(self, Header *header) noexcept:
-        header.next = self.free_blocks[header.size_class]
-        self.free_blocks[header.size_class] = header
-        self.returned += 1
-        self.bytes_out -= header.size
+
+cdef void free_all(Header *header) noexcept nogil:
+    cdef Header *following
+    while header != NULL:
+        following = header.next
+        PyMem_RawFree(header.raw)
+        header = following

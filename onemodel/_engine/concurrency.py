@@ -1,0 +1,116 @@
+"""How many workers may build at once, measured while the loader runs.
+
+A batch does not depend on the number of workers, so it may change at any time. What counts is
+the time that passes between one batch and the next: workers that do not shorten it are parked.
+That is the case where building runs Python, whose threads take turns, and where the cores or the
+memory are busy already; a dataset that waits for a disk or a network is given all workers.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any
+
+__all__ = ["WorkerLimit"]
+
+#: The numbers of workers that are tried, one after another.
+LEVELS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+
+WINDOW_SECONDS = 0.02  # of one measurement, and
+WINDOW_BATCHES = 8  # at least so many batches, or
+LONG_WINDOW_SECONDS = 0.25  # so long with fewer
+MOST_WINDOWS = 64  # between two trials
+BETTER = 0.95  # a further worker must shorten the time between batches to this part of it
+AS_GOOD = 1.02  # a worker less may lengthen it to this
+WAITING = 0.5  # a build that computes for less than this part of its time waits for something
+
+
+class WorkerLimit:
+    """Chooses the number of workers by trial, between ``lowest`` and ``highest``.
+
+    The consumer calls ``due`` for each batch and, where that is true, ``choose`` with what the
+    ring has counted. A trial lasts for two windows, of which the first is not measured: it still
+    delivers what was built before. Trials that bring nothing become rarer.
+    """
+
+    def __init__(self, lowest: int, highest: int, start: int) -> None:
+        self._levels = [level for level in LEVELS if lowest <= level < highest] + [highest]
+        self.level = start
+        self._before: tuple[int, float] | None = None  # the level and time that a trial must beat
+        self._settling = True
+        self._may_jump = True
+        self._windows = 0
+        self._pause = 1
+        self._batches = 0
+        self._since = perf_counter()
+        self._counted: dict[str, Any] = {}
+
+    def restart(self) -> None:
+        """Begin a window: time that passed outside of a pass is nobody's."""
+        self._batches = 0
+        self._since = perf_counter()
+        self._counted = {}
+
+    def due(self) -> bool:
+        """Count one batch; whether a window is over."""
+        self._batches += 1
+        if self._batches >= WINDOW_BATCHES:
+            return perf_counter() - self._since >= WINDOW_SECONDS
+        return perf_counter() - self._since >= LONG_WINDOW_SECONDS
+
+    def choose(self, counted: dict[str, Any]) -> int:
+        """Return the number of workers from now on."""
+        period = (perf_counter() - self._since) / self._batches
+        change = {name: counted[name] - self._counted.get(name, 0) for name in counted}
+        first = not self._counted
+        self._batches = 0
+        self._since = perf_counter()
+        self._counted = counted
+        if first:
+            return self.level
+        waited = change["wait_seconds"] > 0.05 * (
+            change["wait_seconds"] + change["consumer_seconds"]
+        )
+        if (
+            self._may_jump
+            and waited
+            and self.level < self._levels[-1]
+            and change["python_cpu_seconds"] < WAITING * change["python_seconds"]
+            and change["wait_seconds"] > WAITING * change["consumer_seconds"]
+        ):
+            self._before = (self.level, period)
+            self._may_jump = False
+            return self._move(self._levels[-1])
+        if self._settling:
+            self._settling = False
+            return self.level
+        if self._before is not None:
+            return self._judge(period)
+        self._windows += 1
+        if self._windows >= self._pause:
+            self._windows = 0
+            place = self._place()
+            place += 1 if waited else -1
+            if 0 <= place < len(self._levels):
+                self._before = (self.level, period)
+                return self._move(self._levels[place])
+        return self.level
+
+    def _judge(self, period: float) -> int:
+        assert self._before is not None
+        level, before = self._before
+        self._before = None
+        limit = BETTER if self.level > level else AS_GOOD
+        if period <= limit * before:
+            self._pause = 1
+            return self.level
+        self._pause = min(2 * self._pause, MOST_WINDOWS)
+        return self._move(level)
+
+    def _move(self, level: int) -> int:
+        self.level = level
+        self._settling = True
+        return level
+
+    def _place(self) -> int:
+        return next(k for k, level in enumerate(self._levels) if level >= self.level)

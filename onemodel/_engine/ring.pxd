@@ -1,0 +1,86 @@
+"""The ring's fields. What each method guarantees is in ring.pyx."""
+
+from cpython.pythread cimport PyThread_type_lock
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from onemodel._memory.lock cimport Lock
+from onemodel._native.lane cimport Lane, NativeBatch
+
+
+ctypedef enum SlotState:
+    EMPTY                       # nobody has built the step yet
+    NATIVE                      # Slot.batch holds it
+    OBJECT                      # Ring.entries holds it
+
+
+ctypedef struct Slot:
+    SlotState state
+    double seconds              # it took to build
+    NativeBatch batch
+
+
+# A thread that sleeps until another one releases its semaphore.
+ctypedef struct Waiter:
+    PyThread_type_lock semaphore
+    Waiter *next                # in a queue, or among the spare ones
+    bint queued
+
+
+ctypedef struct Counters:
+    int64_t batches             # taken
+    int64_t ready               # finished ones found at each take, summed
+    int64_t builds              # by worker threads
+    double build_seconds
+    double python_seconds       # of build_seconds what was built with Python, by workers
+    double python_cpu_seconds   # what the threads computed in it
+    int64_t real_columns        # of images, before and
+    int64_t padded_columns      # after padding
+    double wait_seconds
+    double consumer_seconds
+
+
+cdef class Ring:
+    cdef readonly Lane lane             # or None
+    cdef readonly object build          # build(step) -> (batch, error); it never raises
+    cdef list entries                   # of slots whose state is OBJECT
+    cdef readonly int64_t depth
+    cdef int64_t process
+    cdef uint32_t forks                 # lock.generation of that process
+
+    cdef Lock lock                      # guards all that follows
+    cdef Slot *slots
+    cdef uint64_t next_claim
+    cdef uint64_t next_take
+    cdef uint64_t claimable             # steps from next_claim on that may be built
+    cdef uint64_t takeable              # steps from next_take on that the pass yields
+    cdef uint64_t generation            # of positions: what was claimed in an earlier one is dropped
+    cdef int64_t ready_count
+    cdef int64_t building               # workers inside a build
+    cdef int64_t limit                  # how many may be
+    cdef int64_t live                   # worker threads
+    cdef bint attached                  # a pass runs
+    cdef bint closed
+    cdef Waiter *workers                # that sleep
+    cdef Waiter *consumers              # likewise
+    cdef Waiter *spare                  # semaphores live as long as the ring: see borrow_waiter
+    cdef double mean_build              # seconds of a native build, of late
+    cdef double returned_at             # when the consumer left with a batch; 0 for never
+    cdef Counters counters
+
+    cdef bint claim(self, Waiter *me, uint64_t *step, uint64_t *generation) noexcept nogil
+    cdef bint may_claim(self) noexcept nogil
+    cdef bint deliver(
+        self, uint64_t step, uint64_t generation, NativeBatch *batch, double seconds
+    ) noexcept nogil
+    cdef bint builds_are_short(self) noexcept nogil
+    cdef void settle(self, uint64_t step, double seconds) noexcept nogil
+    cdef void build_object(
+        self, uint64_t step, uint64_t generation, bint by_worker, double began
+    ) noexcept
+    cdef object build_here(self, uint64_t step, double requested_at)
+    cdef void help_out(self, uint64_t step, uint64_t generation)
+    cdef Waiter *borrow_waiter(self) except NULL
+    cdef void return_waiter(self, Waiter *waiter) noexcept nogil
+    cdef int sleep_until_notified(self) except -1
+    cdef int count_columns(self, batch) except -1
+    cdef void drop_slots(self)

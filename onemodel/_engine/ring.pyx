@@ -1,0 +1,563 @@
+"""The ring: what worker threads and the consumer share. It builds ahead and delivers in order.
+
+Source: docs/specification.md, section "Delivery". Step s waits in slot ``s mod depth``. A step may
+be claimed only while it is below next-to-take + depth, so no two steps meet in a slot. Nothing
+that is computed depends on which thread built it.
+
+A worker claims, builds and delivers without the GIL where the loader has a native lane. What the
+lane cannot build goes through ``build``, with the GIL. The lock is held for a few lines of C and
+never across a call to Python (see lock.pxd); threads that wait sleep on a semaphore of their own.
+"""
+
+cimport cython
+from cpython.exc cimport PyErr_CheckSignals
+from cpython.pythread cimport (
+    PY_LOCK_ACQUIRED,
+    PyLockStatus,
+    PyThread_acquire_lock,
+    PyThread_allocate_lock,
+    PyThread_free_lock,
+    PyThread_release_lock,
+    PyThread_type_lock,
+)
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport calloc, free
+
+from onemodel._memory.lock cimport acquire, generation as fork_generation, release
+from onemodel._native.lane cimport BUILT, Lane, NativeBatch
+
+import os
+
+__all__ = ["Ring"]
+
+cdef extern from "pythread.h":
+    # -1 microseconds wait for ever; with `interruptible` a signal ends the wait
+    PyLockStatus PyThread_acquire_lock_timed(
+        PyThread_type_lock lock, long long microseconds, int interruptible
+    ) noexcept nogil
+
+cdef extern from "clock.h":
+    double seconds_now "onemodel_seconds"() noexcept nogil
+    double thread_seconds "onemodel_thread_seconds"() noexcept nogil
+
+cdef enum:
+    IDLE_MICROSECONDS = 1000000     # a worker that no pass needs for so long ends
+
+# A native build shorter than this costs about what two sleeps cost. Then a consumer that would
+# wait builds a step itself, and sleeping workers are called when half of the ring is free.
+cdef double SHORT_BUILD = 1e-3
+
+
+@cython.no_gc_clear             # __dealloc__ gives native batches back through the lane
+cdef class Ring:
+    """Steps that are built ahead of one consumer, or of several that share an iterator.
+
+    Args:
+        build: from a global step to (batch, error), one of them None.
+        lane: the native lane, or None; what it cannot build is built by ``build``.
+        depth: how many steps may be built or waiting ahead of the consumer, in [1, 2**16].
+        limit: how many workers may build at once.
+    """
+
+    def __cinit__(self, build, Lane lane, int64_t depth, int64_t limit):
+        self.build = build
+        self.lane = lane
+        self.depth = depth
+        self.limit = limit
+        self.process = os.getpid()
+        self.forks = fork_generation
+        self.entries = [None] * depth
+        self.slots = <Slot *>calloc(depth, sizeof(Slot))
+        if self.slots == NULL:
+            raise MemoryError(f"no memory for a ring of {depth} slots")
+
+    def __dealloc__(self):
+        cdef Waiter *waiter
+        self.drop_slots()
+        free(self.slots)
+        while self.spare != NULL:
+            waiter = self.spare
+            self.spare = waiter.next
+            PyThread_free_lock(waiter.semaphore)
+            free(waiter)
+
+    # Positions: with the GIL, on the consumer's side
+
+    def attach(self, uint64_t start, uint64_t steps, uint64_t ahead):
+        """Begin a pass of ``steps`` steps from ``start`` on, after which ``ahead`` more may be built.
+
+        What was built for this position stays; for another one it is dropped.
+        """
+        cdef uint64_t claimed
+        acquire(&self.lock)
+        cdef bint fits = not self.attached and self.next_take == start and self.claimable > 0
+        release(&self.lock)
+        if not fits:
+            self.detach(False)
+        acquire(&self.lock)
+        if not fits:
+            self.next_take = self.next_claim = start
+        claimed = self.next_claim - self.next_take
+        self.takeable = steps
+        self.claimable = steps + ahead if steps + ahead >= steps else <uint64_t>-1
+        self.claimable -= min(claimed, self.claimable)
+        self.attached = True
+        self.returned_at = 0
+        notify_all(&self.workers)
+        release(&self.lock)
+
+    def detach(self, bint keep):
+        """End the pass. ``keep`` what was built after its last step, for a pass that goes on there;
+        else drop all and build nothing more.
+        """
+        acquire(&self.lock)
+        self.attached = False
+        self.takeable = 0
+        if not keep:
+            self.claimable = 0
+            self.generation += 1
+        notify_all(&self.workers)       # they may sleep for a second now, and not for ever
+        notify_all(&self.consumers)
+        release(&self.lock)
+        if not keep:
+            self.drop_slots()
+
+    def close(self):
+        """End the workers and drop what waits; safe at any moment, on any thread."""
+        if self.forks != fork_generation:
+            return                      # a forked child has none of the threads
+        acquire(&self.lock)
+        self.closed = True
+        release(&self.lock)
+        self.detach(False)
+
+    cdef void drop_slots(self):
+        """Empty every slot. Nothing is delivered meanwhile: the generation has passed."""
+        cdef NativeBatch batch
+        cdef SlotState state
+        cdef int64_t k
+        for k in range(self.depth if self.slots != NULL else 0):
+            acquire(&self.lock)
+            state = self.slots[k].state
+            if state != EMPTY:
+                self.slots[k].state = EMPTY
+                self.ready_count -= 1
+                batch = self.slots[k].batch
+            release(&self.lock)
+            if state == NATIVE:
+                self.lane.drop(&batch)
+            elif state == OBJECT:
+                self.entries[k] = None
+
+    @property
+    def built_ahead(self):
+        """How many steps are finished and wait."""
+        return self.ready_count
+
+    @property
+    def is_ready(self):
+        """Whether ``take`` would return without waiting for a worker."""
+        return (
+            self.takeable == 0
+            or self.slots[self.next_take % <uint64_t>self.depth].state != EMPTY
+        )
+
+    @property
+    def workers_alive(self):
+        """How many worker threads there are."""
+        return self.live
+
+    def set_limit(self, int64_t limit):
+        """Let so many workers build at once from now on; 0 lets the consumer build all."""
+        acquire(&self.lock)
+        self.limit = limit
+        notify_all(&self.workers)
+        release(&self.lock)
+
+    def mean_build_seconds(self):
+        """Return the seconds of one native build, of late."""
+        return self.mean_build
+
+    def count(self):
+        """Return what was counted since the ring was made, as a dict."""
+        return self.counters
+
+    # Workers
+
+    def add_worker(self, int64_t count):
+        """Count threads that are about to run ``work``, or (negative) that could not be started."""
+        acquire(&self.lock)
+        self.live += count
+        notify_all(&self.consumers)     # without a worker they build for themselves
+        release(&self.lock)
+
+    def work(self):
+        """Build steps until the ring is closed or idle: what a worker thread runs."""
+        cdef Waiter *me = self.borrow_waiter()
+        cdef uint64_t step = 0
+        cdef uint64_t generation = 0
+        cdef NativeBatch batch
+        cdef Lane lane = self.lane
+        cdef bint native = lane is not None
+        cdef double began
+        try:
+            with nogil:
+                while self.claim(me, &step, &generation):
+                    began = seconds_now()
+                    if native and lane.build(step, &batch) == BUILT:
+                        if not self.deliver(step, generation, &batch, seconds_now() - began):
+                            lane.drop(&batch)
+                        continue
+                    with gil:
+                        self.build_object(step, generation, True, began)
+        finally:
+            self.return_waiter(me)
+
+    cdef bint claim(self, Waiter *me, uint64_t *step, uint64_t *generation) noexcept nogil:
+        """Wait for a step to build; False where this thread is to end. It counts itself out then."""
+        cdef PyLockStatus status
+        acquire(&self.lock)
+        while True:
+            if self.closed:
+                break
+            if self.building < self.limit and self.may_claim():
+                step[0] = self.next_claim
+                generation[0] = self.generation
+                self.next_claim += 1
+                self.claimable -= 1
+                self.building += 1
+                release(&self.lock)
+                return True
+            push(&self.workers, me)
+            if self.attached:
+                release(&self.lock)
+                PyThread_acquire_lock(me.semaphore, 1)
+                acquire(&self.lock)
+                continue
+            release(&self.lock)
+            status = PyThread_acquire_lock_timed(me.semaphore, IDLE_MICROSECONDS, 0)
+            acquire(&self.lock)
+            if status == PY_LOCK_ACQUIRED:
+                continue
+            if me.queued:
+                remove(&self.workers, me)
+                break
+            # notified in this very moment: the token is there
+            release(&self.lock)
+            PyThread_acquire_lock(me.semaphore, 1)
+            acquire(&self.lock)
+        self.live -= 1
+        if self.live == 0:
+            notify_all(&self.consumers)
+        release(&self.lock)
+        return False
+
+    cdef bint may_claim(self) noexcept nogil:
+        return (
+            self.claimable > 0
+            and self.next_claim - self.next_take < <uint64_t>self.depth
+        )
+
+    cdef bint builds_are_short(self) noexcept nogil:
+        return self.lane is not None and self.mean_build < SHORT_BUILD
+
+    cdef bint deliver(
+        self, uint64_t step, uint64_t generation, NativeBatch *batch, double seconds
+    ) noexcept nogil:
+        """Put a native batch into its slot; False where nobody wants it any more."""
+        cdef Slot *slot
+        cdef bint wanted
+        acquire(&self.lock)
+        self.building -= 1
+        wanted = generation == self.generation and not self.closed
+        if wanted:
+            self.mean_build += (seconds - self.mean_build) * 0.125
+            slot = &self.slots[step % <uint64_t>self.depth]
+            slot.batch = batch[0]
+            slot.state = NATIVE
+            self.settle(step, seconds)
+        release(&self.lock)
+        return wanted
+
+    cdef void settle(self, uint64_t step, double seconds) noexcept nogil:
+        """What every delivery does to the counters and to a waiting consumer. The lock is held."""
+        self.slots[step % <uint64_t>self.depth].seconds = seconds
+        self.ready_count += 1
+        self.counters.builds += 1
+        if step == self.next_take:
+            notify(&self.consumers)
+        # a worker that was woken for one step of several calls the next one
+        if self.may_claim() and self.building < self.limit and not self.builds_are_short():
+            notify(&self.workers)
+
+    cdef void build_object(
+        self, uint64_t step, uint64_t generation, bint by_worker, double began
+    ) noexcept:
+        """Build a step with Python and put it into its slot. Whatever happens, it is delivered."""
+        cdef bint wanted, failed
+        cdef double cpu = thread_seconds()
+        cdef int64_t place = <int64_t>(step % <uint64_t>self.depth)
+        try:
+            entry = self.build(step)
+            failed = entry[1] is not None
+        except BaseException as error:      # not of the build: an asynchronous one
+            entry = (None, error)
+            failed = True
+        cpu = thread_seconds() - cpu
+        cdef double seconds = seconds_now() - began
+        acquire(&self.lock)
+        if by_worker:
+            self.building -= 1
+        wanted = generation == self.generation and not self.closed
+        release(&self.lock)
+        if not wanted:
+            return
+        # With the GIL: nobody drops the slots or starts another position between these lines.
+        self.entries[place] = entry
+        acquire(&self.lock)
+        self.slots[place].state = OBJECT
+        if by_worker:
+            self.counters.python_seconds += seconds
+            self.counters.python_cpu_seconds += cpu
+        if failed:
+            self.claimable = 0              # nobody gets past this step
+        self.settle(step, seconds)
+        release(&self.lock)
+
+    # The consumer
+
+    def take(self):
+        """Return (step, batch, error) of the next step, or None at the end of the pass.
+
+        It waits for a step that a worker builds, and builds one that nobody has begun where that
+        is the shorter way. Ctrl-C interrupts the wait. Several threads may take: each step goes to
+        one of them.
+        """
+        cdef NativeBatch batch
+        cdef SlotState state
+        cdef uint64_t step, generation
+        cdef int64_t place
+        cdef bint alone
+        cdef double requested_at = seconds_now()
+        if self.forks != fork_generation:
+            raise RuntimeError(
+                f"this iterator's worker threads live in process {self.process} and did not come "
+                f"along when it forked into {os.getpid()}; start a new pass here"
+            )
+        acquire(&self.lock)
+        if self.returned_at > 0:
+            self.counters.consumer_seconds += requested_at - self.returned_at
+            self.returned_at = 0
+        self.counters.ready += self.ready_count
+        while True:
+            if self.takeable == 0 or self.closed:
+                release(&self.lock)
+                return None
+            step = self.next_take
+            place = <int64_t>(step % <uint64_t>self.depth)
+            state = self.slots[place].state
+            if state != EMPTY:
+                break
+            alone = self.limit == 0 or self.live == 0
+            if alone or self.builds_are_short():
+                if self.next_claim == step and (alone or self.claimable > 0):
+                    self.next_claim += 1
+                    self.claimable -= min(self.claimable, <uint64_t>1)
+                    self.next_take += 1
+                    self.takeable -= 1
+                    release(&self.lock)
+                    return self.build_here(step, requested_at)
+                if self.may_claim():
+                    step = self.next_claim
+                    generation = self.generation
+                    self.next_claim += 1
+                    self.claimable -= 1
+                    release(&self.lock)
+                    self.help_out(step, generation)
+                    acquire(&self.lock)
+                    continue
+            self.sleep_until_notified()     # releases the lock and takes it again
+        batch = self.slots[place].batch
+        self.slots[place].state = EMPTY
+        self.ready_count -= 1
+        self.next_take += 1
+        self.takeable -= 1
+        self.counters.batches += 1
+        self.counters.build_seconds += self.slots[place].seconds
+        if self.slots[self.next_take % <uint64_t>self.depth].state != EMPTY:
+            notify(&self.consumers)         # another thread may be waiting for that one
+        if not self.builds_are_short() or (
+            self.next_claim - self.next_take <= <uint64_t>(self.depth // 2)
+        ):
+            notify(&self.workers)
+        release(&self.lock)
+        if state == NATIVE:
+            error = None
+            made = self.lane.finish(&batch)
+        else:
+            made, error = <tuple>self.entries[place]
+            self.entries[place] = None
+        self.count_columns(made)
+        cdef double now = seconds_now()
+        acquire(&self.lock)
+        self.counters.wait_seconds += now - requested_at
+        self.returned_at = now
+        release(&self.lock)
+        return step, made, error
+
+    cdef int count_columns(self, batch) except -1:
+        # asked of the class: a batch of the user's may have attributes of any kind
+        count = getattr(type(batch), "count_columns", None)
+        if count is not None:
+            real, padded = count(batch)
+            self.counters.real_columns += real
+            self.counters.padded_columns += padded
+        return 0
+
+    cdef object build_here(self, uint64_t step, double requested_at):
+        """Build the consumer's own next step on its thread."""
+        cdef NativeBatch batch
+        cdef Lane lane = self.lane
+        cdef int status
+        cdef double now, cpu = thread_seconds()
+        made = error = None
+        if lane is not None:
+            with nogil:
+                status = lane.build(step, &batch)
+        if lane is not None and status == BUILT:
+            made = lane.finish(&batch)
+        else:
+            made, error = self.build(step)
+        self.count_columns(made)
+        now = seconds_now()
+        acquire(&self.lock)
+        self.counters.batches += 1
+        self.counters.build_seconds += now - requested_at
+        self.counters.wait_seconds += now - requested_at
+        self.returned_at = now
+        if error is not None:
+            self.claimable = 0
+        release(&self.lock)
+        return step, made, error
+
+    cdef void help_out(self, uint64_t step, uint64_t generation):
+        """Build a later step on the consumer's thread, while a worker builds its next one."""
+        cdef NativeBatch batch
+        cdef Lane lane = self.lane
+        cdef int status
+        cdef double began = seconds_now()
+        with nogil:
+            status = lane.build(step, &batch)
+        if status != BUILT:
+            self.build_object(step, generation, False, began)
+            return
+        acquire(&self.lock)
+        self.building += 1                  # deliver counts a builder out
+        release(&self.lock)
+        if not self.deliver(step, generation, &batch, seconds_now() - began):
+            lane.drop(&batch)
+
+    cdef Waiter *borrow_waiter(self) except NULL:
+        """A semaphore for one sleep or more. It is not freed before the ring: the thread that
+        notifies may still look at it when the sleeper has gone on.
+        """
+        cdef Waiter *waiter
+        acquire(&self.lock)
+        waiter = self.spare
+        if waiter != NULL:
+            self.spare = waiter.next
+        release(&self.lock)
+        if waiter == NULL:
+            waiter = <Waiter *>calloc(1, sizeof(Waiter))
+            if waiter != NULL:
+                waiter.semaphore = PyThread_allocate_lock()
+            if waiter == NULL or waiter.semaphore == NULL:
+                free(waiter)
+                raise MemoryError("no memory for a semaphore")
+            PyThread_acquire_lock(waiter.semaphore, 1)      # a semaphore of 0: one call opens it
+        return waiter
+
+    cdef void return_waiter(self, Waiter *waiter) noexcept nogil:
+        acquire(&self.lock)
+        waiter.next = self.spare
+        self.spare = waiter
+        release(&self.lock)
+
+    cdef int sleep_until_notified(self) except -1:
+        """Sleep as a consumer. The lock is held before and after, and free where this raises."""
+        cdef Waiter *me
+        cdef PyLockStatus status
+        cdef bint notified
+        release(&self.lock)
+        me = self.borrow_waiter()
+        acquire(&self.lock)
+        # what the caller saw may have changed while the lock was free: it looks again
+        if self.slots[self.next_take % <uint64_t>self.depth].state != EMPTY or self.takeable == 0:
+            release(&self.lock)
+            self.return_waiter(me)
+            acquire(&self.lock)
+            return 0
+        push(&self.consumers, me)
+        release(&self.lock)
+        try:
+            while True:
+                with nogil:
+                    status = PyThread_acquire_lock_timed(me.semaphore, -1, 1)
+                if status == PY_LOCK_ACQUIRED:
+                    break
+                PyErr_CheckSignals()
+        except BaseException:
+            acquire(&self.lock)
+            notified = not me.queued
+            if notified:
+                notify(&self.consumers)     # the call was for this thread: pass it on
+            else:
+                remove(&self.consumers, me)
+            release(&self.lock)
+            if notified:
+                PyThread_acquire_lock(me.semaphore, 1)
+            self.return_waiter(me)
+            raise
+        self.return_waiter(me)
+        acquire(&self.lock)
+        return 0
+
+    def wait_ready(self):
+        """Wait until ``take`` would not: for a thread that waits in an event loop's place."""
+        acquire(&self.lock)
+        while (
+            self.takeable > 0 and not self.closed and self.live > 0 and self.limit > 0
+            and self.slots[self.next_take % <uint64_t>self.depth].state == EMPTY
+        ):
+            self.sleep_until_notified()
+        notify(&self.consumers)
+        release(&self.lock)
+
+
+# Queues of sleeping threads, the last one first: its stack is in a cache. The ring's lock is held.
+
+cdef void push(Waiter **queue, Waiter *waiter) noexcept nogil:
+    waiter.next = queue[0]
+    waiter.queued = True
+    queue[0] = waiter
+
+
+cdef void remove(Waiter **queue, Waiter *waiter) noexcept nogil:
+    cdef Waiter **place = queue
+    while place[0] != waiter:
+        place = &place[0].next
+    place[0] = waiter.next
+    waiter.queued = False
+
+
+cdef void notify(Waiter **queue) noexcept nogil:
+    cdef Waiter *waiter = queue[0]
+    if waiter != NULL:
+        queue[0] = waiter.next
+        waiter.queued = False
+        PyThread_release_lock(waiter.semaphore)
+
+
+cdef void notify_all(Waiter **queue) noexcept nogil:
+    while queue[0] != NULL:
+        notify(queue)

@@ -1,0 +1,127 @@
+"""From a global step to its batch: the pure function that everything else delivers."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onemodel._common.batch_key import BatchKey
+from onemodel._common.describe import describe
+from onemodel._common.notes import note_step
+
+__all__ = ["BatchBuilder", "StepBuilder"]
+
+
+class BatchBuilder(Protocol):
+    """Turns a key into a batch; there is one for samples and one for arrays."""
+
+    def build(self, key: BatchKey) -> Any:
+        """Return the batch of ``key``, a pure function of it and the dataset."""
+
+
+class StepBuilder:
+    """Builds the batch of any global step, on any thread.
+
+    It holds all that a batch depends on and nothing of the loader, so that worker threads, which
+    hold it, keep no loader alive.
+
+    Args:
+        dataset: only its length is looked at.
+        sampler: which indices make a batch.
+        builder: what makes the batch of a key.
+        seed: integer in [0, 2**64).
+        shard: (rank, world).
+    """
+
+    def __init__(
+        self, dataset: Any, sampler: Any, builder: BatchBuilder, seed: int, shard: tuple[int, int]
+    ) -> None:
+        self.dataset = dataset
+        self.length = dataset_length(dataset)
+        self.sampler = sampler
+        self.steps_per_epoch: int = sampler.steps_per_epoch
+        self.builder = builder
+        self.seed = seed
+        self.shard = shard
+
+    def key(self, g: int) -> BatchKey:
+        """Return the key of global step g: which rows, and which generators.
+
+        Raises:
+            ValueError: if the dataset has another length than at first.
+            TypeError, ValueError, IndexError: if the sampler gives indices that are none.
+        """
+        self.check_length()
+        epoch, step = divmod(g, self.steps_per_epoch)
+        indices = self.sampler.batch_indices(self.seed, epoch, step)
+        indices = _check_batch_indices(indices, self.length, self.sampler)
+        rank, world = self.shard
+        rows = len(indices)
+        first, end = rank * rows // world, (rank + 1) * rows // world
+        if world > 1:
+            indices = indices[first:end]
+        return BatchKey(self.seed, epoch, step, first, indices, g, rows)
+
+    def build(self, g: int) -> Any:
+        """Return the batch of global step g; what is raised is noted with its place."""
+        epoch, step = divmod(g, self.steps_per_epoch)
+        key = BatchKey(self.seed, epoch, step, 0, _NONE, g)
+        try:
+            return self.builder.build(self.key(g))
+        except BaseException as error:
+            note_step(error, key)
+            raise
+
+    def entry(self, g: int) -> tuple[Any, BaseException | None]:
+        """Return (batch, None), or (None, what building it raised): for whom may not raise."""
+        try:
+            return self.build(g), None
+        except (StopIteration, StopAsyncIteration) as error:
+            # Raised from __next__ it would end the loop as if the run were over.
+            wrapped = RuntimeError(
+                f"{type(error).__name__} was raised while building global step {g}"
+            )
+            wrapped.__cause__ = error
+            return None, wrapped
+        except BaseException as error:
+            return None, error
+
+    def check_length(self) -> None:
+        """Raise a ValueError if the dataset's length is another one now."""
+        length = len(self.dataset)
+        if length != self.length:
+            raise ValueError(
+                f"dataset must keep its length of {self.length} items, which it had when the "
+                f"loader was made, got {length}"
+            )
+
+
+_NONE: NDArray[np.int64] = np.empty(0, np.int64)
+
+
+def dataset_length(dataset: Any) -> int:
+    """Return the dataset's length, at least 1."""
+    try:
+        length = len(dataset)
+    except TypeError:
+        raise TypeError(f"dataset must have a len, got {type(dataset).__name__}") from None
+    if length < 1:
+        raise ValueError(f"dataset must have at least one item, got {length}")
+    return length
+
+
+def _check_batch_indices(indices: Any, length: int, sampler: Any) -> NDArray[np.int64]:
+    values = np.asarray(indices)
+    if values.ndim != 1 or values.dtype.kind not in "iu":
+        raise TypeError(
+            f"sampler must return integers [B], got {values.dtype} {list(values.shape)} "
+            f"from {describe(sampler)}"
+        )
+    if values.size and not (values.min() >= 0 and values.max() < length):
+        raise IndexError(
+            f"sampler must return indices in [0, {length}), got {int(values.min())} to "
+            f"{int(values.max())} from {describe(sampler)}"
+        )
+    return values.astype(np.int64)

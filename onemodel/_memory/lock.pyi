@@ -1,0 +1,3 @@
+__all__ = ["count_fork"]
+
+def count_fork() -> None: ...

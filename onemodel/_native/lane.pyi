@@ -1,0 +1,3 @@
+__all__ = ["Lane"]
+
+class Lane: ...
