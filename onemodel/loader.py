@@ -21,6 +21,7 @@ from onemodel._engine.state import check_state, make_state
 from onemodel._engine.stats import LoaderStats
 from onemodel._memory.pool import BufferPool
 from onemodel._random.rng import derive
+from onemodel._random.streams import AUGMENTATION_STREAM, ROW_STREAM, TRANSFORM_STREAM
 from onemodel._samplers.bucketing import BucketedSampler
 from onemodel._samplers.samplers import MixingSampler, Sampler, SequentialSampler, ShuffledSampler
 
@@ -240,9 +241,9 @@ class DataLoader:
             {
                 "slot": slot,
                 "index": index,
-                "transform": derive(key.seed, key.epoch, key.step, slot, 0),
-                "augment": derive(key.seed, key.epoch, key.step, slot, 1),
-                "row": derive(key.seed, key.epoch, key.step, slot, 2),
+                "transform": derive(key.seed, key.epoch, key.step, slot, TRANSFORM_STREAM),
+                "augment": derive(key.seed, key.epoch, key.step, slot, AUGMENTATION_STREAM),
+                "row": derive(key.seed, key.epoch, key.step, slot, ROW_STREAM),
             }
             for slot, index in enumerate(key.indices.tolist(), key.first_slot)
         ]

@@ -14,13 +14,14 @@ import numpy as np
 from onemodel._common.array_checks import augment_error
 from onemodel._memory.arrays cimport WRITABLE, Array, array_of
 from onemodel._memory.pool cimport Block, BufferPool, memory, exceeds_cache
-from onemodel._random.rng cimport AUGMENTATION_STREAM, SampleRng, derive_prefix, derive_suffix
+from onemodel._random.rng cimport SampleRng, derive_prefix, derive_suffix
+from onemodel._random.streams cimport AUGMENTATION_STREAM
 from onemodel.datasets.sample cimport ImageSource
 from onemodel._collate.inputs cimport Slot, CollateInputs
 from onemodel.augment.protocol cimport (
     ImageShape, Chain, Operation, draw_parameters, edit_image, edit_row,
 )
-from onemodel._simd.dispatch cimport Rows, store_fence, table
+from onemodel._simd.dispatch cimport Rows, loops, store_fence
 
 __all__ = ["collate", "collate_each"]
 
@@ -47,7 +48,7 @@ cdef void load_row(
     )
     cdef int64_t k
     if inputs.bytes:
-        table.convert(
+        loops.convert(
             target, <const uint8_t *>source, image.width, inputs.scale[channel],
             inputs.shift[channel],
         )
@@ -110,18 +111,18 @@ cdef void store_image(
     cdef bint directly = work.by_rows and image.column_stride == size and (
         work.count == 0 or (work.count == 1 and work.operations[0].store_rows != NULL)
     )
-    cdef const char *ahead = rows.ahead
+    cdef const char *next_source = rows.next_source
     rows.count = shape.height if directly else 1
     rows.bytes = directly and inputs.bytes
     for channel in range(shape.channels):
-        rows.ahead = ahead + channel * shape.height * rows.ahead_stride
+        rows.next_source = next_source + channel * shape.height * rows.next_stride
         if directly:
             rows.source = image.pixels + channel * image.plane_stride
             rows.stride = image.row_stride
             if inputs.bytes:
                 rows.scale, rows.shift = inputs.scale[channel], inputs.shift[channel]
             if work.count == 0:
-                table.store_rows(rows)
+                loops.store_rows(rows)
             else:
                 work.operations[0].store_rows(work.operations[0].settings, work.parameters, rows)
             rows.target += shape.height * rows.padded
@@ -129,15 +130,9 @@ cdef void store_image(
         rows.source = work.buffer
         for row in range(shape.height):
             make_row(inputs, work, image, shape, channel, row, work.buffer)
-            table.store_rows(rows)
-            rows.ahead += rows.ahead_stride
+            loops.store_rows(rows)
+            rows.next_source += rows.next_stride
             rows.target += rows.padded
-
-
-cdef inline void pad_row(float *row, int64_t width, int64_t padded, float pad) noexcept nogil:
-    cdef int64_t k
-    for k in range(width, padded):
-        row[k] = pad
 
 
 cdef void make_image(
@@ -150,30 +145,21 @@ cdef void make_image(
     """
     cdef const ImageSource *image = &slot.image
     cdef const ImageSource *following = &slot[1].image      # of width 0 behind the last
-    cdef int64_t padded_width = work.padded_width
     cdef ImageShape shape
     cdef Rows rows
-    cdef int64_t channel, row
     shape.channels, shape.height, shape.width = inputs.channels, inputs.height, image.width
     draw_parameters(work.operations, work.count, &state, &shape, work.parameters)
     if not work.by_rows:
         load_rows(inputs, image, work.image)
         edit_image(work.operations, work.count, work.parameters, &shape, work.image, work.scratch)
-    if padded_width % 4 == 0:
-        rows.width, rows.padded, rows.pad, rows.target = (
-            shape.width, padded_width, work.pad, target
-        )
-        rows.stride, rows.scale, rows.shift = 0, 0, 0
-        rows.non_temporal = work.non_temporal
-        rows.ahead, rows.ahead_stride = following.pixels, following.row_stride
-        rows.ahead_size = following.width * following.column_stride
-        store_image(inputs, work, image, &shape, &rows)
-        return
-    for channel in range(shape.channels):
-        for row in range(shape.height):
-            make_row(inputs, work, image, &shape, channel, row, target)
-            pad_row(target, shape.width, padded_width, work.pad)
-            target += padded_width
+    rows.width, rows.padded, rows.pad, rows.target = (
+        shape.width, work.padded_width, work.pad, target
+    )
+    rows.stride, rows.scale, rows.shift = 0, 0, 0
+    rows.non_temporal = work.non_temporal
+    rows.next_source, rows.next_stride = following.pixels, following.row_stride
+    rows.next_size = following.width * following.column_stride
+    store_image(inputs, work, image, &shape, &rows)
 
 
 cdef void store_integers(CollateInputs inputs, int32_t *target) noexcept nogil:
@@ -325,22 +311,7 @@ def collate_each(
         rows.width, rows.count = shape[2], shape[0] * shape[1]
         rows.target = output.pixels + slot * output.image_floats
         rows.padded, rows.pad, rows.non_temporal = padded_width, pad_value, output.non_temporal
-        rows.ahead, rows.ahead_stride, rows.ahead_size = NULL, 0, 0
-        store_any_rows(&rows)
+        rows.next_source, rows.next_stride, rows.next_size = NULL, 0, 0
+        loops.store_rows(&rows)
     store_fence()
     return output.images, output.integers
-
-
-cdef void store_any_rows(const Rows *rows) noexcept nogil:
-    """store_rows, also for padded widths that are no multiple of four."""
-    cdef int64_t _row
-    cdef float *target = rows.target
-    cdef const float *source = <const float *>rows.source
-    if rows.padded % 4 == 0:
-        table.store_rows(rows)
-        return
-    for _row in range(rows.count):
-        memcpy(target, source, rows.width * sizeof(float))
-        pad_row(target, rows.width, rows.padded, rows.pad)
-        target += rows.padded
-        source += rows.width

@@ -14,11 +14,10 @@ from onemodel._collate.inputs import Columns, pick
 from onemodel._common.batch_key import BatchKey
 from onemodel._common.describe import describe
 from onemodel._random.rng import SampleRng, slot_rng
+from onemodel._random.streams import TRANSFORM_STREAM
 from onemodel.datasets.sample import Sample
 
 __all__ = ["SampleBatchBuilder"]
-
-TRANSFORM_STREAM = 0
 
 
 class SampleBatchBuilder:
