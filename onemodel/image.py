@@ -6,66 +6,20 @@ scale = 1 / (255 * std) and shift = mean / std, every operation rounded, none fu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
-
 import numpy as np
 from numpy.typing import NDArray
 
 from onemodel._common.array_checks import check_out, image_text
-from onemodel.transforms.normalize import bytes_to_planar
+from onemodel._simd.pixels import bytes_to_planar
+from onemodel._simd.scale_and_shift import Numbers, scale_and_shift
 
 __all__ = ["gray8_to_planar", "rgb8_to_planar", "scale_and_shift"]
-
-Numbers = float | Sequence[float]
-
-
-def scale_and_shift(
-    mean: Numbers, std: Numbers, channels: int
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return (scale, shift), float32 [channels], of a normalisation by mean and std.
-
-    Args:
-        mean: a number for all channels or one for each, finite.
-        std: likewise, above 0.
-        channels: how many there are.
-
-    >>> scale_and_shift(0.5, 0.5, 1)
-    (array([0.00784314], dtype=float32), array([1.], dtype=float32))
-    """
-    try:
-        return _remembered(mean, std, channels)
-    except TypeError:  # a list can't be remembered; what is wrong is refused again
-        return _computed(mean, std, channels)
-
-
-def _computed(
-    mean: Numbers, std: Numbers, channels: int
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Work scale and shift out and check them."""
-    means = numbers("mean", mean, channels)
-    stds = numbers("std", std, channels)
-    if not all(value > 0 for value in stds):
-        raise ValueError(f"std must be above 0, got {std!r}")
-    with np.errstate(over="ignore"):
-        scale = np.float32(1) / (np.float32(255) * stds)
-        shift = means / stds
-    if not (np.isfinite(scale).all() and np.isfinite(shift).all() and (scale > 0).all()):
-        raise ValueError(
-            f"mean / std and 1 / (255 * std) must fit in float32, got {mean!r} and {std!r}"
-        )
-    scale.flags.writeable = shift.flags.writeable = False
-    return scale, shift
-
-
-# Images mostly come with the same two numbers again and again.
-_remembered = lru_cache(maxsize=64)(_computed)
 
 
 def gray8_to_planar(
     pixels: NDArray[np.uint8],
-    mean: float,
-    std: float,
+    mean: float = 0.0,
+    std: float = 1.0,
     out: NDArray[np.float32] | None = None,
 ) -> NDArray[np.float32]:
     """Convert uint8 [H, W] to float32 [1, H, W].
@@ -90,8 +44,8 @@ def gray8_to_planar(
 
 def rgb8_to_planar(
     pixels: NDArray[np.uint8],
-    mean: Numbers,
-    std: Numbers,
+    mean: Numbers = 0.0,
+    std: Numbers = 1.0,
     out: NDArray[np.float32] | None = None,
 ) -> NDArray[np.float32]:
     """Convert interleaved uint8 [H, W, 3] to planar float32 [3, H, W], each channel by its own.
@@ -121,20 +75,3 @@ def convert(
     out = check_out(out, (channels, height, width), np.float32)
     bytes_to_planar(pixels, scale, shift, out)
     return out
-
-
-def numbers(name: str, value: Numbers, channels: int) -> NDArray[np.float32]:
-    """Check ``value`` and return it as float32 [channels]."""
-    try:
-        values = np.array(value, np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number or {channels} numbers, got {value!r}") from None
-    if values.shape not in ((), (1,), (channels,)):
-        raise ValueError(
-            f"{name} must be one number or one for each of {channels} channels, got {value!r}"
-        )
-    with np.errstate(over="ignore", under="ignore"):
-        singles = values.astype(np.float32)
-    if not np.isfinite(singles).all():
-        raise ValueError(f"{name} must be finite in float32, got {value!r}")
-    return np.ascontiguousarray(np.broadcast_to(singles, (channels,)))

@@ -11,6 +11,7 @@ from reference import image as twin
 from support import assert_same_bytes, refused
 
 from onemodel import image
+from onemodel._simd import scale_and_shift
 
 MEANS = st.floats(-2, 2, width=32)
 STDS = st.floats(1 / 128, 8, width=32)
@@ -191,3 +192,56 @@ def test_out_must_be_writable():
     out.flags.writeable = False
     with refused(ValueError, "out"):
         image.gray8_to_planar(GOOD, 0, 1, out=out)
+
+
+def test_without_mean_and_std_pixels_become_0_to_1():
+    pixels = np.arange(256, dtype=np.uint8).reshape(16, 16)
+    assert_same_bytes(image.gray8_to_planar(pixels), twin.gray8_to_planar(pixels, 0, 1))
+    colour = np.repeat(pixels[:, :, np.newaxis], 3, axis=2)
+    expected = twin.rgb8_to_planar(colour, [0] * 3, [1] * 3)
+    assert_same_bytes(image.rgb8_to_planar(colour), expected)
+
+
+@pytest.mark.parametrize("std", [0.25, 1e38, 1e-30])
+@pytest.mark.parametrize("mean", [0.5, 1e-38, 1e-45])
+def test_numpys_error_state_changes_nothing(mean, std):
+    """The caller's np.seterr is about its own arithmetic; results that don't fit are refused."""
+    with np.errstate(all="ignore"):
+        try:
+            expected = image.gray8_to_planar(GOOD, mean, std)
+        except ValueError:
+            expected = None
+    scale_and_shift._remembered.cache_clear()
+    with np.errstate(all="raise"):
+        if expected is None:
+            with refused(ValueError, mean, std):
+                image.gray8_to_planar(GOOD, mean, std)
+        else:
+            assert_same_bytes(image.gray8_to_planar(GOOD, mean, std), expected)
+
+
+ODD_NUMBERS = [
+    "0.5",
+    b"1",
+    ["0.5"] * 3,
+    np.array(["1"]),
+    1j,
+    np.complex64(1),
+    None,
+    np.ma.masked,
+    np.ma.array([1.0, 2.0, 3.0], mask=[0, 1, 0]),
+    [[1.0], [1.0, 2.0]],
+    [1.0, None, 2.0],
+    np.datetime64("2020-01-01"),
+    10**400,
+    [10**400] * 3,
+    {"a": 1},
+]
+
+
+@pytest.mark.parametrize("value", ODD_NUMBERS, ids=lambda each: repr(each)[:20])
+def test_mean_and_std_are_numbers(value):
+    with refused((TypeError, ValueError), "mean must"):
+        image.rgb8_to_planar(GOOD_COLOUR, value, 1.0)
+    with refused((TypeError, ValueError), "std must"):
+        image.rgb8_to_planar(GOOD_COLOUR, 0.0, value)

@@ -114,7 +114,7 @@ def test_a_slice_of_a_large_permutation(n):
 @pytest.mark.parametrize("count", [255, 256, 257, 4095, 4096, 4097, 10_000])
 @pytest.mark.parametrize("spare", [0, 1, 3000])
 def test_long_runs_are_the_single_answers(count, spare):
-    """Past the ends of blocks, and of what is done without letting go of the GIL."""
+    """Past the ends of blocks, and of what is done without releasing the GIL."""
     permutation = KeyedPermutation(count + spare, 7)
     assert permutation[:count].tolist() == [permutation[p] for p in range(count)]
 
@@ -212,7 +212,7 @@ def flips(pairs, bits):
     return [int(((differing >> np.uint64(bit)) & np.uint64(1)).sum()) for bit in range(bits)]
 
 
-# With 32 by 32 or 64 by 32 cells the largest of them stands near 3.5 standard deviations by chance;
+# With 32 by 32 or 64 by 32 cells the largest of them is near 3.5 standard deviations by chance;
 # 5.5 is out of reach of chance and far below what a weak round function gives.
 SIGMAS = 5.5
 
@@ -331,3 +331,23 @@ def test_numpy_integers_are_positions_and_keys():
     assert list(permutation) == list(KeyedPermutation(5, 2**64 - 1))
     assert permutation[np.int32(3)] == permutation[3]
     assert permutation.inverse(np.uint8(3)) == permutation.inverse(3)
+
+
+def test_a_slice_too_large_for_memory_is_refused_by_its_size():
+    with refused((ValueError, MemoryError), "number of positions", 2**62):
+        KeyedPermutation(2**62, 1)[:]
+    with refused((ValueError, MemoryError), "number of positions", 2**62 - 1):
+        KeyedPermutation(2**63 - 1, 1)[1::2]
+
+
+def test_a_subclass_that_forgets_init_is_a_permutation_of_nothing():
+    class Forgetful(KeyedPermutation):
+        def __init__(self):
+            pass
+
+    permutation = Forgetful()
+    assert len(permutation) == permutation.n == 0
+    assert list(permutation) == permutation[:].tolist() == permutation.take([]).tolist() == []
+    for call in (permutation.__getitem__, permutation.inverse, lambda k: permutation.take([k])):
+        with refused(IndexError, 0):
+            call(0)

@@ -15,6 +15,8 @@ from support import EDGE_WORDS, WORDS, assert_same_bytes, refused
 
 import onemodel
 from onemodel import SampleRng
+from onemodel._random import streams
+from onemodel._random.batch_rng import BatchRng
 
 SIZES = st.one_of(
     st.integers(0, 40),
@@ -329,3 +331,123 @@ def test_random_checks_its_dtype(dtype):
 def test_permutation_checks_n(value, error):
     with refused(error, "n", value):
         SampleRng(1).permutation(value)
+
+
+HUGE = [2**62, 2**70, 10**400, (2**40, 2**40), (0, 2**70), (1,) * 65]
+
+
+@pytest.mark.parametrize("size", HUGE, ids=lambda size: str(size)[:20])
+def test_sizes_that_no_array_can_have(size):
+    rng = SampleRng(1)
+    for draw in (
+        rng.random,
+        rng.standard_normal,
+        lambda size: rng.random(size, np.float32),
+        lambda size: rng.uniform(size=size),
+        lambda size: rng.integers(5, size=size),
+    ):
+        with refused((ValueError, MemoryError), "size", size):
+            draw(size)
+    assert rng.state == 1
+
+
+def test_more_rows_than_memory_holds():
+    for draw in (BatchRng(1).row_u64, BatchRng(1).row_random):
+        with refused((ValueError, MemoryError), "rows", 2**59):
+            draw(2**59)
+    rng = SampleRng(1)
+    with refused((ValueError, MemoryError), "n", 2**62):
+        rng.permutation(2**62)
+    assert rng.state == 1
+
+
+NOT_FINITE_NUMBERS = [
+    (10**400, ValueError),
+    (float("inf"), ValueError),
+    (float("nan"), ValueError),
+    ("1.5", TypeError),
+    (b"1", TypeError),
+    (1j, TypeError),
+    (np.complex64(1), TypeError),
+    (np.complex128(1), TypeError),
+    (None, TypeError),
+    (True, TypeError),
+    (np.ma.masked, TypeError),
+    (np.array([1.0]), TypeError),
+    ([1.0], TypeError),
+]
+
+
+@pytest.mark.parametrize(("value", "error"), NOT_FINITE_NUMBERS, ids=lambda each: repr(each)[:20])
+def test_uniform_checks_its_bounds(value, error):
+    rng = SampleRng(1)
+    for size in (None, 3):
+        with refused(error, "low"):
+            rng.uniform(value, 1.0, size)
+        with refused(error, "high"):
+            rng.uniform(0.0, value, size)
+    assert rng.state == 1
+
+
+def test_uniform_checks_the_span():
+    with refused(ValueError, "high - low", 1.5e308):
+        SampleRng(1).uniform(-1.5e308, 1.5e308)
+
+
+@pytest.mark.parametrize("value", [10**400, 10**5000, -(10**5000)], ids=lambda v: f"{v > 0}")
+def test_numbers_too_long_to_print(value):
+    rng = SampleRng(1)
+    for name, call in {
+        "x": onemodel.mix,
+        "n": rng.next_int,
+        "low": lambda value: rng.integers(value, 5),
+        "high": lambda value: rng.integers(0, value),
+    }.items():
+        with refused(ValueError, f"{name} must be in ["):
+            call(value)
+
+
+@pytest.mark.parametrize("dtype", ["nonsense", "f8,(", 3, "", np.dtype([("a", "f4")])], ids=repr)
+def test_random_names_the_dtype(dtype):
+    with refused(TypeError, "dtype must be float64 or float32"):
+        SampleRng(1).random(3, dtype=dtype)
+
+
+def test_a_numpy_bool_is_no_integer_whatever_numpy_says(monkeypatch):
+    """Older NumPy gives bools an index: the type decides, not the method."""
+    monkeypatch.setattr("operator.index", int)
+    with refused(TypeError, "x must be an integer"):
+        onemodel.mix(np.True_)
+
+
+def test_a_subclass_that_forgets_init_is_a_generator_of_state_zero():
+    class Forgetful(SampleRng):
+        def __init__(self):
+            pass
+
+    class ForgetfulRows(BatchRng):
+        def __init__(self):
+            pass
+
+    assert Forgetful().next_u64() == SampleRng(0).next_u64()
+    assert Forgetful().random(3).tolist() == SampleRng(0).random(3).tolist()
+    assert Forgetful().generator().random() == SampleRng(0).next_double()
+    rows = ForgetfulRows()
+    assert rows.row_u64(3).shape == rows.row_random(3).shape == (3,)
+    assert rows.rent(3, np.float32).shape == (3,)
+    assert rows.next_u64() == SampleRng(0).next_u64()
+    repr(rows), pickle.dumps(rows.__reduce__())
+
+
+def test_the_streams_are_those_of_the_specification():
+    """The numbers of the twin, which holds them by itself, and nothing else."""
+    assert {name: getattr(streams, name) for name in streams.__all__} == {
+        "TRANSFORM_STREAM": twin.STREAM_TRANSFORM,
+        "AUGMENTATION_STREAM": twin.STREAM_AUGMENTATION,
+        "ROW_STREAM": 2,
+        "DIGIT_LINES_STREAM": 7,
+        "ORDER_STREAM": twin.STREAM_EPOCH_ORDER,
+        "MIXING_STREAM": twin.STREAM_MIXING,
+        "POOL_STREAM": twin.STREAM_BUCKET_SHUFFLE,
+        "PLACE_STREAM": twin.STREAM_BUCKET_PLACEMENT,
+    }

@@ -1,14 +1,21 @@
-"""Checks at the door: every argument error names the argument, the range and the value."""
+"""Checks of integers and shapes: every error names the argument, the range and the value."""
 
 from __future__ import annotations
 
+import math
 import operator
+import sys
 from typing import Any
+
+import numpy as np
 
 __all__ = ["TWO_63", "TWO_64", "check_int32", "check_integer", "check_shape", "check_uint64"]
 
 TWO_63 = 2**63
 TWO_64 = 2**64
+
+# The most dimensions of an array in NumPy 2.
+DIMENSIONS = 64
 
 
 def _bound(value: int) -> str:
@@ -19,11 +26,19 @@ def _bound(value: int) -> str:
     return str(value)
 
 
+def _shown(value: Any) -> str:
+    """Return the repr of a value, or its type where Python refuses to print so long a number."""
+    try:
+        return repr(value)
+    except ValueError:
+        return f"a {type(value).__name__} too long to print"
+
+
 def check_integer(name: str, value: Any, low: int, high: int) -> int:
     """Return ``value`` as an int in ``[low, high)``.
 
     Raises:
-        TypeError: if ``value`` is not an integer; a bool is none.
+        TypeError: if ``value`` is not an integer; a bool, Python's or NumPy's, is none.
         ValueError: if it is outside ``[low, high)``.
 
     >>> check_integer("step", 3, 0, 10)
@@ -34,17 +49,17 @@ def check_integer(name: str, value: Any, low: int, high: int) -> int:
     ValueError: step must be in [0, 2**64), got -1
     """
     if type(value) is not int:
-        if isinstance(value, bool):
+        if isinstance(value, (bool, np.bool_)):
             raise TypeError(f"{name} must be an integer, got the bool {value!r}")
         try:
             value = operator.index(value)
         except TypeError:
             raise TypeError(
                 f"{name} must be an integer in [{_bound(low)}, {_bound(high)}), "
-                f"got {value!r} of type {type(value).__name__}"
+                f"got {_shown(value)} of type {type(value).__name__}"
             ) from None
     if not low <= value < high:
-        raise ValueError(f"{name} must be in [{_bound(low)}, {_bound(high)}), got {value}")
+        raise ValueError(f"{name} must be in [{_bound(low)}, {_bound(high)}), got {_shown(value)}")
     return int(value)
 
 
@@ -61,6 +76,10 @@ def check_int32(name: str, value: Any) -> int:
 def check_shape(size: Any, name: str = "size") -> tuple[int, ...]:
     """Return an array's length or shape ``size`` as a shape; errors call it ``name``.
 
+    Raises:
+        TypeError: if ``size`` is neither an integer nor a list or tuple of them.
+        ValueError: if a dimension is negative, or no array can have so many or such large ones.
+
     >>> check_shape(3), check_shape([2, 3])
     ((3,), (2, 3))
     """
@@ -69,7 +88,14 @@ def check_shape(size: Any, name: str = "size") -> tuple[int, ...]:
         # of a list: a tuple of an iterator is cut to size, and CPython keeps 2,000 of those
         shape = tuple([operator.index(each) for each in given])
     except TypeError:
-        raise TypeError(f"{name} must be an integer or a tuple of them, got {size!r}") from None
+        raise TypeError(
+            f"{name} must be an integer or a tuple of them, got {_shown(size)}"
+        ) from None
     if shape and min(shape) < 0:
-        raise ValueError(f"{name} must have dimensions >= 0, got {size!r}")
+        raise ValueError(f"{name} must have dimensions >= 0, got {_shown(size)}")
+    if len(shape) > DIMENSIONS or math.prod(each for each in shape if each) > sys.maxsize:
+        raise ValueError(
+            f"{name} must have at most {DIMENSIONS} dimensions and {_bound(sys.maxsize + 1)} "
+            f"elements, got {_shown(size)}"
+        )
     return shape

@@ -12,14 +12,14 @@ import numpy as np
 from onemodel._memory.arrays cimport WRITABLE, Array, array_of
 from onemodel._common.integers import check_integer, check_uint64
 from onemodel._random.rng cimport (
-    ROW_STREAM,
-    TRANSFORM_STREAM,
     SampleRng,
     derive_prefix,
     derive_suffix,
+    new_array,
     next_double,
     next_u64,
 )
+from onemodel._random.streams cimport ROW_STREAM, TRANSFORM_STREAM
 
 __all__ = ["BatchRng"]
 
@@ -28,7 +28,7 @@ cdef class BatchRng(SampleRng):
     """The generator of an array batch, which also holds one generator for each row.
 
     The batch's own draws are those of ``SampleRng(derive(seed, epoch, step, first_slot, 0))``.
-    Row k starts at ``derive(seed, epoch, step, first_slot + k, 2)``: its draws hang on its slot
+    Row k starts at ``derive(seed, epoch, step, first_slot + k, 2)``: its draws depend on its slot
     in the *global* batch and stay the same when the batch is sharded. Every native transform
     moves the row generators on, one after another. One object is for one thread.
 
@@ -85,7 +85,7 @@ cdef class BatchRng(SampleRng):
 
         For transforms in Python whose draws must not change with the number of shards.
         """
-        values = np.empty(check_integer("rows", rows, 0, 1 << 60), np.uint64)
+        values = new_array("rows", check_integer("rows", rows, 0, 1 << 60), np.uint64)
         cdef Array flat
         array_of(values, b"Q", 1, WRITABLE, &flat)
         cdef uint64_t *states = self.row_states(flat.size)
@@ -96,7 +96,7 @@ cdef class BatchRng(SampleRng):
 
     def row_random(self, rows):
         """Return one draw of ``next_double`` from each of the first rows: float64 [rows]."""
-        values = np.empty(check_integer("rows", rows, 0, 1 << 60), np.float64)
+        values = new_array("rows", check_integer("rows", rows, 0, 1 << 60), np.float64)
         cdef Array flat
         array_of(values, b"d", 1, WRITABLE, &flat)
         cdef uint64_t *states = self.row_states(flat.size)

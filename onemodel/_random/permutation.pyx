@@ -1,6 +1,6 @@
 """Keyed permutations of [0, n): random access, an inverse, no table.
 
-Source: docs/specification.md, section "Keyed permutation"; construction in feistel.pxd.
+Source: docs/specification.md, section "Keyed permutation"; construction in feistel.h.
 """
 
 cimport cython
@@ -8,8 +8,9 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memset
 
 from onemodel._memory.arrays cimport ANY_RANK, CONTIGUOUS, SHORT_LOOP, WRITABLE, Array, array_of
+from onemodel._random.rng cimport new_array
 from onemodel._simd.feistel cimport Feistel, feistel, permute, unpermute
-from onemodel._simd.dispatch cimport table
+from onemodel._simd.dispatch cimport loops
 
 from operator import index as index_of
 
@@ -30,10 +31,10 @@ cdef void permute_all(
     if plan.n <= 1:
         memset(indices, 0, count * sizeof(uint64_t))
     elif count < SHORT_LOOP:
-        table.permute(plan, positions, indices, count)
+        loops.permute(plan, positions, indices, count)
     else:
         with nogil:
-            table.permute(plan, positions, indices, count)
+            loops.permute(plan, positions, indices, count)
 
 
 cdef class KeyedPermutation:
@@ -124,7 +125,7 @@ cdef class KeyedPermutation:
         cdef int64_t k
         cdef uint64_t first, step
         first, step, count = slice_of(positions, self.n)
-        out = np.empty(count, np.int64)
+        out = new_array("the number of positions", count, np.int64)
         array_of(out, b"q", 1, WRITABLE, &filled)
         cdef uint64_t *indices = <uint64_t *>filled.data
         for k in range(filled.size):
@@ -134,7 +135,7 @@ cdef class KeyedPermutation:
 
     cdef uint64_t inside(self, name, value) except? 0:
         try:
-            checked = None if isinstance(value, bool) else index_of(value)
+            checked = None if isinstance(value, (bool, np.bool_)) else index_of(value)
         except TypeError:
             checked = None
         if checked is None:

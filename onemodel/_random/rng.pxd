@@ -10,22 +10,7 @@ operation is exact or rounds in the written order.
 
 from libc.stdint cimport uint64_t
 
-cdef enum:
-    TRANSFORM_STREAM = 0        # the loader's transform
-    AUGMENTATION_STREAM = 1     # the collator's augmentation
-    ROW_STREAM = 2              # rows of the array face's native transforms
-    ORDER_STREAM = 101          # order of an epoch
-    MIXING_STREAM = 102         # choice of source and item
-    POOL_STREAM = 103           # bucketing: which items share a pool
-    PLACE_STREAM = 104          # bucketing: where a sorted batch stands
-
-
-cdef inline uint64_t mix64(uint64_t x) noexcept nogil:
-    """One output of SplitMix64 whose state before the increment is x."""
-    cdef uint64_t z = x + <uint64_t>0x9E3779B97F4A7C15
-    z = (z ^ (z >> 30)) * <uint64_t>0xBF58476D1CE4E5B9
-    z = (z ^ (z >> 27)) * <uint64_t>0x94D049BB133111EB
-    return z ^ (z >> 31)
+from onemodel._simd.splitmix64 cimport mix64, next_u64, skip_u64
 
 
 cdef inline uint64_t derive_prefix(uint64_t seed, uint64_t epoch, uint64_t step) noexcept nogil:
@@ -42,17 +27,6 @@ cdef inline uint64_t derive64(
 ) noexcept nogil:
     """The generator state of one (seed, epoch, step, slot, stream)."""
     return derive_suffix(derive_prefix(seed, epoch, step), slot, stream)
-
-
-cdef inline uint64_t next_u64(uint64_t *state) noexcept nogil:
-    cdef uint64_t result = mix64(state[0])
-    state[0] += <uint64_t>0x9E3779B97F4A7C15
-    return result
-
-
-cdef inline void skip_u64(uint64_t *state, uint64_t draws) noexcept nogil:
-    """Leave the state where `draws` calls of next_u64 would: SplitMix64 counts in equal steps."""
-    state[0] += draws * <uint64_t>0x9E3779B97F4A7C15
 
 
 cdef inline float next_single(uint64_t *state) noexcept nogil:
@@ -104,6 +78,10 @@ cdef inline float next_normal(uint64_t *state) noexcept nogil:
     for _draw in range(12):
         total = total + next_single(state)
     return total - <float>6.0
+
+
+# an uninitialised array of the length or shape `size`; errors call it `name`
+cdef object new_array(name, size, dtype)
 
 
 cdef class SampleRng:

@@ -8,8 +8,9 @@ cimport cython
 from cpython.pycapsule cimport PyCapsule_New
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-import math
+import numbers
 import threading
+from math import isfinite
 
 import numpy as np
 
@@ -32,8 +33,8 @@ def mix(x):
 def derive(seed, epoch, step, slot, stream):
     """Return the state in [0, 2**64) of the generator for these coordinates.
 
-    Every coordinate is hashed, so neighbouring runs, steps and slots share nothing. Streams in
-    use: 0 transform, 1 augmentation, 2 array rows, 7 DigitLines, 101 to 104 samplers.
+    Every coordinate is hashed, so neighbouring runs, steps and slots share nothing. The library
+    uses the streams of ``onemodel._random.streams``; those from 1000 on are free.
 
     Raises:
         TypeError, ValueError: if an argument is not an integer in [0, 2**64).
@@ -53,6 +54,39 @@ def derive(seed, epoch, step, slot, stream):
 def slot_rng(uint64_t seed, uint64_t epoch, uint64_t step, uint64_t slot, uint64_t stream):
     """Return ``SampleRng(derive(...))`` of coordinates that were checked before."""
     return SampleRng.start(derive64(seed, epoch, step, slot, stream))
+
+
+cdef object new_array(name, size, dtype):
+    """An uninitialised array of the length or shape ``size``, which errors call ``name``."""
+    shape = check_shape(size, name)
+    try:
+        return np.empty(shape, dtype)
+    except ValueError:              # more bytes than addresses
+        raise ValueError(
+            f"{name} must be of an array that this platform can address, got {size!r}"
+        ) from None
+    except MemoryError:
+        raise MemoryError(f"no memory for an array of {name} {size!r}") from None
+
+
+cdef double finite(name, value) except? -1:
+    """A number as a finite float64."""
+    if isinstance(value, (bool, str, bytes, bytearray)) or getattr(value, "ndim", 0) or (
+        isinstance(value, (numbers.Complex, np.ma.MaskedArray, np.bool_))
+        and not isinstance(value, numbers.Real)
+    ):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ValueError(
+            f"{name} must be finite in float64, got a {type(value).__name__} beyond it"
+        ) from None
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number, got {value!r}") from None
+    if not isfinite(number):
+        raise ValueError(f"{name} must be finite, got {number}")
+    return number
 
 
 cdef class SampleRng:
@@ -122,14 +156,20 @@ cdef class SampleRng:
         Args:
             size: None for a Python float, else the array's length or shape.
             dtype: float64 or float32.
+
+        Raises:
+            TypeError, ValueError: naming the argument that does not fit.
         """
         cdef Array flat
         cdef int64_t k
-        kind = np.dtype(dtype)
+        try:
+            kind = np.dtype(dtype)
+        except Exception:           # NumPy's own are of several kinds
+            raise TypeError(f"dtype must be float64 or float32, got {dtype!r}") from None
         if kind == np.float64:
             if size is None:
                 return next_double(&self.current)
-            values = np.empty(check_shape(size), np.float64)
+            values = new_array("size", size, np.float64)
             array_of(values, b"d", ANY_RANK, WRITABLE, &flat)
             with nogil:
                 for k in range(flat.size):
@@ -137,7 +177,7 @@ cdef class SampleRng:
         elif kind == np.float32:
             if size is None:
                 return next_single(&self.current)
-            values = np.empty(check_shape(size), np.float32)
+            values = new_array("size", size, np.float32)
             array_of(values, b"f", ANY_RANK, WRITABLE, &flat)
             with nogil:
                 for k in range(flat.size):
@@ -150,15 +190,16 @@ cdef class SampleRng:
         """Return ``low + (high - low) * next_double()`` in float64, elementwise.
 
         Raises:
+            TypeError: if low or high is not a number; text and complex numbers are none.
             ValueError: if low or high is not finite, or their difference is not.
         """
-        cdef double start = low
-        cdef double span = <double>high - start
-        if not (math.isfinite(start) and math.isfinite(<double>high) and math.isfinite(span)):
-            raise ValueError(f"low and high must be finite with a finite span, got {low}, {high}")
+        cdef double start = finite("low", low)
+        cdef double span = finite("high", high) - start
+        if not isfinite(span):
+            raise ValueError(f"high - low must be finite, got low {low} and high {high}")
         if size is None:
             return start + span * next_double(&self.current)
-        values = np.empty(check_shape(size), np.float64)
+        values = new_array("size", size, np.float64)
         cdef Array flat
         cdef int64_t k
         array_of(values, b"d", ANY_RANK, WRITABLE, &flat)
@@ -181,7 +222,7 @@ cdef class SampleRng:
         cdef uint64_t start = low & 0xFFFFFFFFFFFFFFFF
         if size is None:
             return <int64_t>(start + next_below(&self.current, span))
-        values = np.empty(check_shape(size), np.int64)
+        values = new_array("size", size, np.int64)
         cdef Array flat
         cdef int64_t k
         array_of(values, b"q", ANY_RANK, WRITABLE, &flat)
@@ -195,7 +236,7 @@ cdef class SampleRng:
         """Return ``next_normal`` draws: a Python float, or a float32 array of shape ``size``."""
         if size is None:
             return next_normal(&self.current)
-        values = np.empty(check_shape(size), np.float32)
+        values = new_array("size", size, np.float32)
         cdef Array flat
         cdef int64_t k
         array_of(values, b"f", ANY_RANK, WRITABLE, &flat)
@@ -212,8 +253,7 @@ cdef class SampleRng:
         """
         cdef Feistel plan
         cdef int64_t k
-        count = check_integer("n", n, 0, TWO_63)
-        values = np.empty(count, np.int64)
+        values = new_array("n", check_integer("n", n, 0, TWO_63), np.int64)
         cdef Array flat
         array_of(values, b"q", 1, WRITABLE, &flat)
         feistel(&plan, <uint64_t>flat.size, next_u64(&self.current))

@@ -13,12 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from onemodel._common.integers import check_integer
+from onemodel._random.streams import PLACE_STREAM, POOL_STREAM
 from onemodel._samplers.samplers import check_coordinates, count_steps, keyed_order
 
 __all__ = ["BucketedSampler"]
-
-POOL_STREAM = 103
-PLACE_STREAM = 104
 
 
 class BucketedSampler:

@@ -6,9 +6,8 @@ Source: docs/specification.md, section "Samplers", mixing.
 from libc.stdint cimport int64_t, uint64_t
 
 from onemodel._memory.arrays cimport CONTIGUOUS, SHORT_LOOP, WRITABLE, Array, array_of
-from onemodel._random.rng cimport (
-    MIXING_STREAM, derive_prefix, derive_suffix, next_below, next_double,
-)
+from onemodel._random.rng cimport derive_prefix, derive_suffix, next_below, next_double
+from onemodel._random.streams cimport MIXING_STREAM
 
 __all__ = ["draw_indices"]
 

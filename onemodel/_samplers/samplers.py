@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 from onemodel._common.integers import TWO_63, TWO_64, check_integer, check_uint64
 from onemodel._random.permutation import KeyedPermutation
 from onemodel._random.rng import derive
+from onemodel._random.streams import ORDER_STREAM
 from onemodel._samplers import mixing
 
 __all__ = ["MixingSampler", "Sampler", "SequentialSampler", "ShuffledSampler"]
-
-ORDER_STREAM = 101
 
 
 @runtime_checkable

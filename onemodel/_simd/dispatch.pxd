@@ -1,4 +1,4 @@
-"""The table of row loops that this processor runs; other kernels call through `table`."""
+"""The loops of the variant that this processor runs: other kernels call them through `loops`."""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
@@ -18,28 +18,29 @@ cdef extern from "dispatch.h":
         int64_t padded
         float pad
         bint non_temporal
-        const char *ahead
-        int64_t ahead_stride
-        int64_t ahead_size
+        const char *next_source
+        int64_t next_stride
+        int64_t next_size
 
-    ctypedef struct LoopTable "onemodel_vector_table":
+    # the headers say what each loop does, in the list at their end
+    ctypedef struct Loops "onemodel_loops":
         const char *name
-        void (*stream)(float *, const float *, int64_t) noexcept nogil
-        void (*store_rows)(const Rows *) noexcept nogil
-        void (*store_gain_offset)(const Rows *, float, float) noexcept nogil
-        void (*gain_offset)(float *, const float *, int64_t, float, float) noexcept nogil
-        void (*convert)(float *, const uint8_t *, int64_t, float, float) noexcept nogil
         void (*noise)(float *, const float *, int64_t, uint64_t, float) noexcept nogil
-        void (*reverse)(float *, const float *, int64_t) noexcept nogil
-        void (*binomial)(
-            float *, const float *, const float *, const float *, int64_t, float
-        ) noexcept nogil
+        void (*permute)(const Feistel *, const uint64_t *, uint64_t *, int64_t) noexcept nogil
         void (*planar3)(
             float *, const uint8_t *, int64_t, int64_t, const float *, const float *, int, int
         ) noexcept nogil
         void (*mirror3)(uint8_t *, const uint8_t *, int64_t) noexcept nogil
-        void (*permute)(const Feistel *, const uint64_t *, uint64_t *, int64_t) noexcept nogil
+        void (*store_rows)(const Rows *) noexcept nogil
+        void (*store_gain_offset)(const Rows *, float, float) noexcept nogil
+        void (*copy_non_temporal)(float *, const float *, int64_t) noexcept nogil
+        void (*gain_offset)(float *, const float *, int64_t, float, float) noexcept nogil
+        void (*convert)(float *, const uint8_t *, int64_t, float, float) noexcept nogil
+        void (*reverse)(float *, const float *, int64_t) noexcept nogil
+        void (*binomial)(
+            float *, const float *, const float *, const float *, int64_t, float
+        ) noexcept nogil
 
 
-cdef const LoopTable *table
+cdef const Loops *loops
 cdef void store_fence() noexcept nogil

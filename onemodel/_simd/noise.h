@@ -1,8 +1,4 @@
-/* Loops of augmentations, one variant of each; variant.h includes this file. */
-
-#define ONEMODEL_GAMMA UINT64_C(0x9E3779B97F4A7C15)
-#define ONEMODEL_FIRST UINT64_C(0xBF58476D1CE4E5B9)
-#define ONEMODEL_SECOND UINT64_C(0x94D049BB133111EB)
+/* Normal noise on a row of floats; variant.h includes this file once a variant. */
 
 #ifdef ONEMODEL_WIDE
 /* z * factor modulo 2^64 in the high half of each lane; the low half is right only if `whole`. */
@@ -18,7 +14,7 @@
 /* The high half of the next word of four generators, right in its upper 24 bits. */
 #define ONEMODEL_WORDS(state, z)                                                     \
     do {                                                                             \
-        state = _mm256_add_epi64(state, gamma);                                      \
+        state = _mm256_add_epi64(state, increment);                                  \
         z = _mm256_xor_si256(state, _mm256_srli_epi64(state, 30));                   \
         ONEMODEL_MULTIPLY(z, first, first_swapped, 1);                               \
         z = _mm256_xor_si256(z, _mm256_srli_epi64(z, 27));                           \
@@ -27,23 +23,22 @@
 #endif
 
 /* A normal draw is the sum of twelve uniforms less six. The uniforms' factor 2^-24 is applied
- * to their sum: a power of two commutes with rounding. SplitMix64's last step, z ^ (z >> 31),
- * is left out because it changes no bit above the 32nd. */
+ * to their sum: a power of two commutes with rounding. Of a word only the upper 24 bits count. */
 ONEMODEL_TARGET static void ONEMODEL_VARIANT(noise)(float *target, const float *source,
                                                     int64_t count, uint64_t state, float sigma) {
     int64_t k = 0;
 #ifdef ONEMODEL_WIDE
-    const __m256i gamma = _mm256_set1_epi64x((int64_t)ONEMODEL_GAMMA);
-    const __m256i first = _mm256_set1_epi64x((int64_t)ONEMODEL_FIRST);
-    const __m256i second = _mm256_set1_epi64x((int64_t)ONEMODEL_SECOND);
+    const __m256i increment = _mm256_set1_epi64x((int64_t)ONEMODEL_INCREMENT);
+    const __m256i first = _mm256_set1_epi64x((int64_t)ONEMODEL_FIRST_FACTOR);
+    const __m256i second = _mm256_set1_epi64x((int64_t)ONEMODEL_SECOND_FACTOR);
     const __m256i first_swapped = _mm256_shuffle_epi32(first, 0xB1);
     const __m256i second_swapped = _mm256_shuffle_epi32(second, 0xB1);
-    const __m256i next_pixels = _mm256_set1_epi64x((int64_t)(84 * ONEMODEL_GAMMA));
+    const __m256i next_pixels = _mm256_set1_epi64x((int64_t)(84 * ONEMODEL_INCREMENT));
     /* pixels 0 1 4 5 and 2 3 6 7: _mm256_shuffle_ps puts the two back in order */
-    __m256i even = _mm256_set_epi64x((int64_t)(state + 60 * ONEMODEL_GAMMA),
-                                     (int64_t)(state + 48 * ONEMODEL_GAMMA),
-                                     (int64_t)(state + 12 * ONEMODEL_GAMMA), (int64_t)state);
-    __m256i odd = _mm256_add_epi64(even, _mm256_set1_epi64x((int64_t)(24 * ONEMODEL_GAMMA)));
+    __m256i even = _mm256_set_epi64x((int64_t)(state + 60 * ONEMODEL_INCREMENT),
+                                     (int64_t)(state + 48 * ONEMODEL_INCREMENT),
+                                     (int64_t)(state + 12 * ONEMODEL_INCREMENT), (int64_t)state);
+    __m256i odd = _mm256_add_epi64(even, _mm256_set1_epi64x((int64_t)(24 * ONEMODEL_INCREMENT)));
     for (; k + 8 <= count; k += 8) {
         __m256 total = _mm256_setzero_ps();
         for (int draw = 0; draw < 12; draw++) {
@@ -61,16 +56,14 @@ ONEMODEL_TARGET static void ONEMODEL_VARIANT(noise)(float *target, const float *
         even = _mm256_add_epi64(even, next_pixels);
         odd = _mm256_add_epi64(odd, next_pixels);
     }
-    state += 12 * (uint64_t)k * ONEMODEL_GAMMA;
+    state += 12 * (uint64_t)k * ONEMODEL_INCREMENT;
 #endif
     for (; k < count; k++) {
         float total = 0.0f;
         float normal, product;
         for (int draw = 0; draw < 12; draw++) {
-            uint64_t z = state += ONEMODEL_GAMMA;
-            z = (z ^ (z >> 30)) * ONEMODEL_FIRST;
-            z = (z ^ (z >> 27)) * ONEMODEL_SECOND;
-            total += (float)(int32_t)(z >> 40);
+            state += ONEMODEL_INCREMENT;
+            total += (float)(int32_t)(onemodel_mix_upper(state) >> 40);
         }
         normal = total * (1.0f / 16777216.0f);
         normal = normal - 6.0f;
@@ -82,36 +75,7 @@ ONEMODEL_TARGET static void ONEMODEL_VARIANT(noise)(float *target, const float *
 #undef ONEMODEL_WORDS
 #undef ONEMODEL_MULTIPLY
 
-ONEMODEL_TARGET static void ONEMODEL_VARIANT(reverse)(float *target, const float *source,
-                                                      int64_t count) {
-    int64_t left = 0;
-    int64_t right = count;
-    if (target != source) {
-        for (; left < count; left++) target[left] = source[count - 1 - left];
-        return;
-    }
-#ifdef ONEMODEL_SSE2
-    for (; right - left >= 8; left += 4, right -= 4) {
-        __m128 first = _mm_loadu_ps(target + left);
-        __m128 last = _mm_loadu_ps(target + right - 4);
-        _mm_storeu_ps(target + left, _mm_shuffle_ps(last, last, 0x1B));
-        _mm_storeu_ps(target + right - 4, _mm_shuffle_ps(first, first, 0x1B));
-    }
-#endif
-    for (; right - left >= 2; left++, right--) {
-        float first = target[left];
-        target[left] = target[right - 1];
-        target[right - 1] = first;
-    }
-}
-
-ONEMODEL_TARGET static void ONEMODEL_VARIANT(binomial)(float *target, const float *before,
-                                                       const float *middle, const float *after,
-                                                       int64_t count, float scale) {
-    for (int64_t k = 0; k < count; k++) {
-        float outer = before[k] + after[k];
-        float inner = middle[k] + middle[k];
-        float sum = outer + inner;
-        target[k] = sum * scale;
-    }
-}
+#define ONEMODEL_NOISE_LOOPS(LOOP)                                                              \
+    /* target[k] = source[k] + sigma * (normal draw k after `state`, twelve words each); target \
+     * may be source */                                                                         \
+    LOOP(noise, (float *target, const float *source, int64_t count, uint64_t state, float sigma))

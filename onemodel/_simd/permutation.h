@@ -1,7 +1,7 @@
-/* One variant of the permutation of many positions; variant.h includes this file.
+/* The permutation of many positions; variant.h includes this file once a variant.
  *
- * A block at a time: all walk once, then those that left [0, n) stand side by side and walk on. No
- * branch hangs on a value, and the loops hold nothing but arithmetic, so compilers make vectors of
+ * A block at a time: all walk once, then those that left [0, n) are put together and walk on. No
+ * branch depends on a value, and the loops hold nothing but arithmetic, so compilers make vectors of
  * them and the processor guesses nothing. */
 
 enum { ONEMODEL_VARIANT(BLOCK) = 256 };
@@ -47,3 +47,8 @@ ONEMODEL_TARGET static void ONEMODEL_VARIANT(permute)(const onemodel_feistel *pl
         count -= size;
     }
 }
+
+#define ONEMODEL_PERMUTATION_LOOPS(LOOP)                                                        \
+    /* the indices at many positions of a permutation with n > 1; both may be the same memory */ \
+    LOOP(permute, (const onemodel_feistel *plan, const uint64_t *positions, uint64_t *indices,  \
+                   int64_t count))

@@ -25,7 +25,7 @@ from onemodel.augment.protocol cimport (
     pair_of,
     span_of,
 )
-from onemodel._simd.dispatch cimport Rows, table
+from onemodel._simd.dispatch cimport Rows, loops
 
 __all__ = ["Erase", "GainOffset", "Invert", "Noise"]
 
@@ -54,14 +54,14 @@ cdef void gain_offset_row(
     int64_t channel, int64_t row, const float *source, float *target
 ) noexcept nogil:
     cdef const GainOffsetParameters *values = <const GainOffsetParameters *>parameters
-    table.gain_offset(target, source, shape.width, values.gain, values.offset)
+    loops.gain_offset(target, source, shape.width, values.gain, values.offset)
 
 
 cdef void gain_offset_rows(
     const void *settings, const void *parameters, const Rows *rows
 ) noexcept nogil:
     cdef const GainOffsetParameters *values = <const GainOffsetParameters *>parameters
-    table.store_gain_offset(rows, values.gain, values.offset)
+    loops.store_gain_offset(rows, values.gain, values.offset)
 
 
 cdef class GainOffset(NativeAugmentation):
@@ -122,7 +122,7 @@ cdef void noise_row(
 ) noexcept nogil:
     cdef uint64_t state = (<const uint64_t *>parameters)[0]
     skip_u64(&state, 12 * <uint64_t>((channel * shape.height + row) * shape.width))
-    table.noise(target, source, shape.width, state, (<const float *>settings)[0])
+    loops.noise(target, source, shape.width, state, (<const float *>settings)[0])
 
 
 cdef class Noise(NativeAugmentation):
@@ -174,7 +174,7 @@ cdef void invert_row(
 ) noexcept nogil:
     if (<const int64_t *>parameters)[0]:
         # 1 - x: the sign's change is exact, and the sum rounds as the difference does
-        table.gain_offset(target, source, shape.width, -1.0, 1.0)
+        loops.gain_offset(target, source, shape.width, -1.0, 1.0)
     else:
         copy_row(target, source, shape.width)
 

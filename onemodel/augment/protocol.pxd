@@ -42,7 +42,7 @@ ctypedef void (*RowFunction)(
 ) noexcept nogil
 
 # Optional: read, edit and pad rows of one channel in one loop, for an operation that makes all rows of
-# an image alike (vector.h says what `rows` holds).
+# an image alike (dispatch.h says what `rows` holds).
 ctypedef void (*RowsFunction)(
     const void *settings, const void *parameters, const Rows *rows
 ) noexcept nogil

@@ -20,7 +20,7 @@ from onemodel.augment.protocol cimport (
     forbid_reinit,
     number_of,
 )
-from onemodel._simd.dispatch cimport table
+from onemodel._simd.dispatch cimport loops
 
 __all__ = ["Blur", "HorizontalFlip", "Shift"]
 
@@ -30,7 +30,7 @@ cdef void flip_row(
     int64_t channel, int64_t row, const float *source, float *target
 ) noexcept nogil:
     if (<const int64_t *>parameters)[0]:
-        table.reverse(target, source, shape.width)
+        loops.reverse(target, source, shape.width)
     else:
         copy_row(target, source, shape.width)
 
@@ -195,7 +195,7 @@ cdef void blur_across(float *target, const float *source, int64_t width) noexcep
     cdef float outer, inner
     cdef int64_t last = width - 1
     if width > 2:
-        table.binomial(target + 1, source, source + 1, source + 2, width - 2, 1.0)
+        loops.binomial(target + 1, source, source + 1, source + 2, width - 2, 1.0)
     outer = source[0] + source[min(1, last)]
     inner = source[0] + source[0]
     target[0] = outer + inner
@@ -223,7 +223,7 @@ cdef void blur_image(
             below = min(row + 1, height - 1)
             if below > row:
                 blur_across(scratch + below % kept * width, plane + below * width, width)
-            table.binomial(
+            loops.binomial(
                 plane + row * width,
                 scratch + max(row - 1, 0) % kept * width,
                 scratch + row % kept * width,

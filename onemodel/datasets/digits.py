@@ -47,10 +47,9 @@ from numpy.typing import NDArray
 
 from onemodel._common.integers import check_integer, check_uint64
 from onemodel._random.rng import SampleRng, derive
+from onemodel._random.streams import DIGIT_LINES_STREAM
 from onemodel.datasets.sample import Sample
 
-#: The stream of `Derive` that line i is drawn from, with i as the step.
-STREAM = 7
 #: The range of `height`: below it digits are not legible, above it they are only blurred.
 HEIGHTS = (8, 1024)
 #: The most digits a line may have.
@@ -170,7 +169,8 @@ class DigitLines:
         return widths
 
     def _generator(self, index: int) -> SampleRng:
-        return SampleRng(derive(self._seed, 0, index, 0, STREAM))
+        """Return the generator of one line: its index is the step of the derivation."""
+        return SampleRng(derive(self._seed, 0, index, 0, DIGIT_LINES_STREAM))
 
     def _layout(self, rng: SampleRng) -> _Layout:
         """Take steps 1 to 6: all that the width depends on."""

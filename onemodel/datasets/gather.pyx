@@ -13,7 +13,7 @@ from onemodel._common.array_checks import check_out
 from onemodel._memory.arrays cimport CONTIGUOUS, Array, array_of
 from onemodel._simd.cache_hint cimport prefetch_row
 from onemodel.transforms.protocol cimport address
-from onemodel._simd.dispatch cimport store_fence, table
+from onemodel._simd.dispatch cimport loops, store_fence
 
 __all__ = ["gather_rows"]
 
@@ -82,7 +82,7 @@ def gather_rows(source, indices, out=None, bint non_temporal=False):
             if k + 1 < rows and layout.rank == 0:
                 prefetch_row(base + places[k + 1] * stride, row_bytes)
             if non_temporal:
-                table.stream(
+                loops.copy_non_temporal(
                     <float *>target, <const float *>(base + places[k] * stride), row_bytes >> 2
                 )
             else:

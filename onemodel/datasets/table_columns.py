@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from onemodel.image import numbers, scale_and_shift
+from onemodel._simd.scale_and_shift import channel_numbers, scale_and_shift
 
 
 class Conversion(NamedTuple):
@@ -54,7 +54,8 @@ def conversion(
         ValueError: not one number or one a channel, not finite, or a `std` not above 0.
     """
     scale, shift = scale_and_shift(mean, std, channels)
-    return Conversion(numbers("mean", mean, channels), numbers("std", std, channels), scale, shift)
+    means = channel_numbers("mean", mean, channels)
+    return Conversion(means, channel_numbers("std", std, channels), scale, shift)
 
 
 def int32_column(name: str, values: ArrayLike) -> NDArray[np.int32]:

@@ -12,7 +12,7 @@ from libc.string cimport memcpy, memset
 from onemodel._common.integers import check_integer
 from onemodel._random.rng cimport next_below, next_single
 from onemodel.transforms.protocol cimport UINT8_HWC, NativeTransform, RowFormat, format_bytes
-from onemodel._simd.dispatch cimport table
+from onemodel._simd.dispatch cimport loops
 
 __all__ = ["Cutout", "RandomCrop", "RandomHorizontalFlip"]
 
@@ -43,7 +43,7 @@ cdef void mirror(char *target, const char *source, int64_t width, int64_t size) 
     cdef const float *last_word = <const float *>source + width - 1
     cdef int64_t x
     if size == 3:
-        table.mirror3(bytes, <const uint8_t *>source, width)
+        loops.mirror3(bytes, <const uint8_t *>source, width)
     elif size == 1:
         for x in range(width):
             bytes[x] = last_byte[-x]

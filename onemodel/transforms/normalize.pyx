@@ -9,12 +9,12 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
 
 from onemodel._common.arguments import check_numbers
-from onemodel._memory.arrays cimport CONTIGUOUS, STRIDED, WRITABLE, Array, array_of
 from onemodel.transforms.geometry cimport FlipParameters, RandomHorizontalFlip, flip_draw
 from onemodel.transforms.protocol cimport FLOAT32_CHW, UINT8_HWC, NativeTransform, RowFormat
-from onemodel._simd.dispatch cimport table
+from onemodel._simd.dispatch cimport loops
+from onemodel._simd.pixels cimport pixel_value
 
-__all__ = ["Normalize", "bytes_to_planar"]
+__all__ = ["Normalize"]
 
 
 ctypedef struct NormalizeSettings:
@@ -35,9 +35,9 @@ cdef void bytes_to_planes(
     cdef int64_t plane = format.height * width
     cdef int64_t channel, y, x, step
     cdef const uint8_t *pixel
-    cdef float scale, shift, product
+    cdef float scale, shift
     if channels == 3:
-        table.planar3(
+        loops.planar3(
             target, source, format.height, width, settings.scale, settings.shift, mirrored,
             non_temporal
         )
@@ -47,15 +47,14 @@ cdef void bytes_to_planes(
         scale = settings.scale[channel if settings.count > 1 else 0]
         shift = settings.shift[channel if settings.count > 1 else 0]
         if channels == 1 and not mirrored:
-            table.convert(target, source, plane, scale, shift)
+            loops.convert(target, source, plane, scale, shift)
             return
         for y in range(format.height):
             pixel = source + y * width * channels + channel
             if mirrored:
                 pixel += (width - 1) * channels
             for x in range(width):
-                product = <float>pixel[x * step] * scale
-                target[x] = product - shift
+                target[x] = pixel_value(pixel[x * step], scale, shift)
             target += width
 
 
@@ -226,44 +225,3 @@ cdef class Normalize(NativeTransform):
         if before.kind == UINT8_HWC and type(previous) is RandomHorizontalFlip:
             return FlippedNormalize.of(previous, self)
         return None
-
-
-def bytes_to_planar(pixels, scale, shift, out):
-    """Fill ``out``, float32 [C, H, W], from uint8 [H, W, C]: the loop of the image helpers.
-
-    Args:
-        pixels: any strides.
-        scale, shift: float32 [C]; a pixel p becomes ``p * scale - shift``.
-    """
-    cdef Array given, scales, shifts, filled
-    cdef int64_t channels, height, width, step, channel, y, x
-    cdef const uint8_t *source
-    cdef float *target
-    cdef float factor, less, product
-    array_of(pixels, b"B", 3, STRIDED, &given)
-    array_of(scale, b"f", 1, CONTIGUOUS, &scales)
-    array_of(shift, b"f", 1, CONTIGUOUS, &shifts)
-    array_of(out, b"f", 3, WRITABLE, &filled)
-    height, width, channels = given.shape[0], given.shape[1], given.shape[2]
-    step = given.strides[1]
-    if scales.size != channels or shifts.size != channels or (
-        filled.size != channels * height * width
-    ):
-        raise ValueError("scale, shift and out must fit the pixels")
-    target = <float *>filled.data
-    if step == 1 and given.strides[0] == width:     # rows one after another are one long row
-        height, width = 1, height * width
-    with nogil:
-        for channel in range(channels):
-            factor = (<const float *>scales.data)[channel]
-            less = (<const float *>shifts.data)[channel]
-            for y in range(height):
-                source = <const uint8_t *>given.data + y * given.strides[0]
-                source += channel * given.strides[2]
-                if step == 1:
-                    table.convert(target, source, width, factor, less)
-                else:
-                    for x in range(width):
-                        product = <float>source[x * step] * factor
-                        target[x] = product - less
-                target += width

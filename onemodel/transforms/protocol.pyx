@@ -18,7 +18,7 @@ from onemodel._random.batch_rng cimport BatchRng, rows_rng
 from onemodel._simd.cache_hint cimport prefetch_row
 from onemodel._random.rng cimport SampleRng
 from onemodel._common.batch_structure import field_of, put, take
-from onemodel._simd.dispatch cimport store_fence, table
+from onemodel._simd.dispatch cimport loops, store_fence
 
 __all__ = ["NativeTransform", "RowChain"]
 
@@ -256,7 +256,7 @@ cdef class RowChain:
                 )
             if row != target:
                 if non_temporal and self.result_bytes & 3 == 0:
-                    table.stream(<float *>target, <const float *>row, self.result_bytes >> 2)
+                    loops.copy_non_temporal(<float *>target, <const float *>row, self.result_bytes >> 2)
                 else:
                     memcpy(target, row, <size_t>self.result_bytes)
             target += self.result_bytes

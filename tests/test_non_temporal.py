@@ -1,4 +1,4 @@
-"""Stores that go around the caches write the same bytes as ordinary ones, in every variant."""
+"""Promise: non-temporal stores write the same bytes as ordinary ones, in every variant."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def variant(request):
 @pytest.mark.parametrize("parts", [[], [GainOffset(), Invert(0.5)], [Blur(1.0), GainOffset()]])
 @pytest.mark.parametrize("padded", [61, 64, 3000])
 def test_collation(variant, parts, padded):
-    """Odd and even padded widths, and rows wider than the buffer."""
+    """Padded widths that are multiples of 4 and that are not; a row wider than any source."""
     samples = [Sample(RNG.random((2, 5, width), dtype=np.float32)) for width in (1, 7, 16, 60, 61)]
     inputs = from_samples(samples, np.arange(5, dtype=np.int64), 0)
     pool = BufferPool()
@@ -67,7 +67,7 @@ def test_gather(variant, shape):
     assert gather_rows(rows, places, non_temporal=True).tobytes() == rows[places].tobytes()
 
 
-def test_a_pool_rotates_when_more_is_out_than_caches_hold():
+def test_a_pool_exceeds_the_cache_when_more_is_out_than_caches_hold():
     pool = BufferPool()
     held = [pool.rent(1 << 20, np.float32)]
     assert not pool.exceeds_cache

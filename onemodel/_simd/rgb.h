@@ -1,4 +1,4 @@
-/* One variant of the loops over pixels of three bytes; variant.h includes this file. */
+/* Loops over pixels of three interleaved bytes; variant.h includes this file once a variant. */
 
 #ifdef ONEMODEL_WIDE
 /* For each channel of 16 interleaved pixels, whose byte 3 * pixel + channel is in register
@@ -36,10 +36,8 @@ ONEMODEL_TARGET static inline void ONEMODEL_VARIANT(channel3_groups)(
             __m128i c = _mm_loadu_si128((const __m128i *)(group + 32));
             __m128i bytes = _mm_blendv_epi8(_mm_blendv_epi8(a, b, from_b), c, from_c);
             bytes = _mm_shuffle_epi8(bytes, order);
-            __m256 low = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
-            __m256 high = _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8)));
-            low = _mm256_sub_ps(_mm256_mul_ps(low, scales), shifts);
-            high = _mm256_sub_ps(_mm256_mul_ps(high, scales), shifts);
+            __m256 low = onemodel_pixel_value8(bytes, scales, shifts);
+            __m256 high = onemodel_pixel_value8(_mm_srli_si128(bytes, 8), scales, shifts);
             if (non_temporal) {
                 _mm256_stream_ps(target + x, low);
                 _mm256_stream_ps(target + x + 8, high);
@@ -52,8 +50,8 @@ ONEMODEL_TARGET static inline void ONEMODEL_VARIANT(channel3_groups)(
 }
 #endif
 
-/* Channel by channel: the source is in the first cache, and one stream of stores at a time
- * goes faster than three side by side. */
+/* Channel by channel: the source is in L1, and one run of stores at a time goes faster than three
+ * side by side. */
 ONEMODEL_TARGET static void ONEMODEL_VARIANT(planar3)(float *target, const uint8_t *source,
                                                       int64_t height, int64_t width,
                                                       const float *scale, const float *shift,
@@ -62,39 +60,35 @@ ONEMODEL_TARGET static void ONEMODEL_VARIANT(planar3)(float *target, const uint8
         width *= height;
         height = 1;
     }
-    /* A line that is non_temporal in part costs a read of memory: stream whole ones or none. */
+    /* A cache line of which only a part is stored so costs a read of memory: whole lines or none. */
     if (((uintptr_t)target & 63) != 0 || width % 16 != 0) non_temporal = 0;
     for (int channel = 0; channel < 3; channel++) {
-        const float factor = scale[channel], offset = shift[channel];
+        const float scale1 = scale[channel], shift1 = shift[channel];
         int64_t start = 0;
 #ifdef ONEMODEL_WIDE
         /* constants, so that each case becomes a loop of its own */
         if (mirrored && non_temporal)
-            ONEMODEL_VARIANT(channel3_groups)(target, source, height, width, channel, factor,
-                                              offset, 1, 1);
+            ONEMODEL_VARIANT(channel3_groups)(target, source, height, width, channel, scale1,
+                                              shift1, 1, 1);
         else if (mirrored)
-            ONEMODEL_VARIANT(channel3_groups)(target, source, height, width, channel, factor,
-                                              offset, 1, 0);
+            ONEMODEL_VARIANT(channel3_groups)(target, source, height, width, channel, scale1,
+                                              shift1, 1, 0);
         else if (non_temporal)
-            ONEMODEL_VARIANT(channel3_groups)(target, source, height, width, channel, factor,
-                                              offset, 0, 1);
+            ONEMODEL_VARIANT(channel3_groups)(target, source, height, width, channel, scale1,
+                                              shift1, 0, 1);
         else
-            ONEMODEL_VARIANT(channel3_groups)(target, source, height, width, channel, factor,
-                                              offset, 0, 0);
+            ONEMODEL_VARIANT(channel3_groups)(target, source, height, width, channel, scale1,
+                                              shift1, 0, 0);
         start = width & ~(int64_t)15;
 #endif
         const uint8_t *pixels = source + channel;
         for (int64_t y = 0; y < height; y++, pixels += 3 * width, target += width) {
             if (mirrored) {
-                for (int64_t x = start; x < width; x++) {
-                    float product = onemodel_byte_as_float(pixels[3 * (width - 1 - x)]) * factor;
-                    target[x] = product - offset;
-                }
+                for (int64_t x = start; x < width; x++)
+                    target[x] = onemodel_pixel_value(pixels[3 * (width - 1 - x)], scale1, shift1);
             } else {
-                for (int64_t x = start; x < width; x++) {
-                    float product = onemodel_byte_as_float(pixels[3 * x]) * factor;
-                    target[x] = product - offset;
-                }
+                for (int64_t x = start; x < width; x++)
+                    target[x] = onemodel_pixel_value(pixels[3 * x], scale1, shift1);
             }
         }
     }
@@ -105,7 +99,7 @@ ONEMODEL_TARGET static void ONEMODEL_VARIANT(mirror3)(uint8_t *target, const uin
     int64_t x = 0;
 #ifdef ONEMODEL_WIDE
     /* Five pixels of 16 bytes: the load starts one byte early and the store ends one byte
-     * late, both inside the row while a sixth pixel is left; the next store mends the byte. */
+     * late, both inside the row while a sixth pixel is left; the next store puts the byte right. */
     const __m128i order =
         _mm_setr_epi8(13, 14, 15, 10, 11, 12, 7, 8, 9, 4, 5, 6, 1, 2, 3, 0);
     for (; x + 6 <= width; x += 5) {
@@ -121,3 +115,12 @@ ONEMODEL_TARGET static void ONEMODEL_VARIANT(mirror3)(uint8_t *target, const uin
         target[3 * x + 2] = pixel[2];
     }
 }
+
+#define ONEMODEL_RGB_LOOPS(LOOP)                                                                \
+    /* Rows of pixels, each left to right or right to left, to three planes:                    \
+     * target[c][y][x] = source * scale[c] - shift[c], each operation rounded. non_temporal: in \
+     * such stores where cache lines are whole. No overlap. */                                  \
+    LOOP(planar3, (float *target, const uint8_t *source, int64_t height, int64_t width,         \
+                   const float *scale, const float *shift, int mirrored, int non_temporal))     \
+    /* target[x] = source[width - 1 - x] in pixels. No overlap. */                              \
+    LOOP(mirror3, (uint8_t *target, const uint8_t *source, int64_t width))

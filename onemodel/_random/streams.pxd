@@ -1,0 +1,15 @@
+"""The random streams: the last coordinate of `derive`, one number for each use.
+
+A batch's bytes depend on them; docs/specification.md, section "Random numbers", lists them. These
+are constants for kernels, and integers of the same names for Python.
+"""
+
+cpdef enum:
+    TRANSFORM_STREAM = 0        # the loader's transform
+    AUGMENTATION_STREAM = 1     # the collator's augmentation
+    ROW_STREAM = 2              # rows of the array face's native transforms
+    DIGIT_LINES_STREAM = 7      # what the lines of DigitLines show
+    ORDER_STREAM = 101          # the order of a shuffled epoch
+    MIXING_STREAM = 102         # mixing: the choice of source and item
+    POOL_STREAM = 103           # bucketing: which items are sorted together
+    PLACE_STREAM = 104          # bucketing: the place of a sorted batch in the epoch

@@ -1,0 +1,12 @@
+"""The numbers of the random streams; streams.pxd holds them."""
+
+__all__ = [
+    "AUGMENTATION_STREAM",
+    "DIGIT_LINES_STREAM",
+    "MIXING_STREAM",
+    "ORDER_STREAM",
+    "PLACE_STREAM",
+    "POOL_STREAM",
+    "ROW_STREAM",
+    "TRANSFORM_STREAM",
+]
