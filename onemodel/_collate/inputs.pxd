@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int32_t, int64_t
 
+from onemodel.datasets.columns cimport Columns
 from onemodel.datasets.sample cimport ImageSource
 
 
@@ -11,23 +12,6 @@ ctypedef struct Slot:
     int64_t target_length
     int32_t label
     int32_t index
-
-
-cdef class Columns:
-    """A whole dataset in flat arrays, checked once."""
-    cdef readonly int64_t count
-    cdef readonly int64_t channels
-    cdef readonly int64_t height
-    cdef bint bytes             # uint8 pixels, else float32
-    cdef tuple arrays           # keeps the memory below alive
-    cdef const char *pixels
-    cdef const int64_t *offsets
-    cdef const int64_t *widths
-    cdef const int32_t *targets
-    cdef const int64_t *target_offsets
-    cdef const int32_t *labels
-    cdef const float *scale
-    cdef const float *shift
 
 
 # What one batch is made of. `slots` has one more than `count`, all zero: what follows the last slot
@@ -56,3 +40,9 @@ cdef class CollateInputs:
 cdef int64_t point_at_columns(
     Columns columns, const int64_t *indices, int64_t count, Inputs *inputs
 ) noexcept nogil
+
+# Start anew with `count` slots, all zero; False where there is no memory.
+cdef bint allocate(Inputs *inputs, int64_t count) noexcept nogil
+
+# Count a slot in; False where one of its numbers does not fit in a batch's int32.
+cdef bint add_totals(Inputs *inputs, Slot *slot, int64_t index) noexcept nogil

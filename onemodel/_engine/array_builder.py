@@ -17,6 +17,7 @@ from onemodel._common.batch_key import BatchKey
 from onemodel._common.batch_structure import Field, Structure, field_of, row_count, take
 from onemodel._common.compose import Compose
 from onemodel._common.describe import describe
+from onemodel._common.overrides import is_own
 from onemodel._memory.pool import BufferPool
 from onemodel._random.batch_rng import BatchRng
 from onemodel.datasets.arrays import ArrayDataset
@@ -53,17 +54,24 @@ class ArrayBatchBuilder:
     """
 
     def __init__(self, dataset: Any, transform: Transform | None, pool: BufferPool) -> None:
-        self._dataset = dataset
-        self._pool = pool
+        self.dataset = dataset
+        self.pool = pool
         if transform is None:
             parts: tuple[Transform, ...] = ()
         else:
-            parts = transform.parts if isinstance(transform, Compose) else (transform,)
+            parts = (
+                transform.parts
+                if is_own(transform, Compose, "__call__", "parts")
+                else (transform,)
+            )
         # a subclass that overrides what indexing means is asked, and not looked through
-        self._own = isinstance(dataset, ArrayDataset) and (
-            type(dataset).__getitem__ is ArrayDataset.__getitem__
-        )
-        self._plan = _plan(dataset, parts) if self._own else _Plan(None, None, parts)
+        self._own = is_own(dataset, ArrayDataset, "__getitem__", "map_fields")
+        self.plan = _plan(dataset, parts) if self._own else _Plan(None, None, parts)
+
+    @property
+    def is_native(self) -> bool:
+        """Whether building takes nothing but gathering and native row transforms."""
+        return self._own and not self.plan.rest
 
     def build(self, key: BatchKey) -> Structure:
         """Return the batch of ``key``.
@@ -74,13 +82,13 @@ class ArrayBatchBuilder:
         """
         indices = np.ascontiguousarray(key.indices, np.int64)
         rng = BatchRng(key.seed, key.epoch, key.step, key.first_slot)
-        rng.use_pool(self._pool)
+        rng.use_pool(self.pool)
         if self._own:
             batch = self._gather(rng, indices)
         else:
-            batch = _fetch(self._dataset, indices)
-            _check_rows("dataset", self._dataset, batch, key)
-        for part in self._plan.rest:
+            batch = _fetch(self.dataset, indices)
+            _check_rows("dataset", self.dataset, batch, key)
+        for part in self.plan.rest:
             result = part(rng, batch)
             if result is not None:
                 batch = result
@@ -88,18 +96,18 @@ class ArrayBatchBuilder:
         return batch
 
     def _gather(self, rng: BatchRng, indices: NDArray[np.int64]) -> Structure:
-        chain, fused, _ = self._plan
+        chain, fused, _ = self.plan
         rows = len(indices)
 
         def made(field: Field, array: NDArray[Any]) -> NDArray[Any]:
             if chain is not None and field == fused:
-                result = self._pool.rent((rows, *chain.shape), chain.dtype)
-                chain.run(rng, array, indices, result, self._pool.exceeds_cache)
+                result = self.pool.rent((rows, *chain.shape), chain.dtype)
+                chain.run(rng, array, indices, result, self.pool.exceeds_cache)
                 return result
-            result = self._pool.rent((rows, *array.shape[1:]), array.dtype)
-            return gather_rows(array, indices, result, self._pool.exceeds_cache)
+            result = self.pool.rent((rows, *array.shape[1:]), array.dtype)
+            return gather_rows(array, indices, result, self.pool.exceeds_cache)
 
-        return self._dataset.map_fields(made)
+        return self.dataset.map_fields(made)
 
 
 def _plan(dataset: ArrayDataset, parts: tuple[Transform, ...]) -> _Plan:
@@ -114,7 +122,7 @@ def _plan(dataset: ArrayDataset, parts: tuple[Transform, ...]) -> _Plan:
     later: list[Transform] = []
     position = 0
     for part in parts:
-        if isinstance(part, NativeTransform):
+        if is_own(part, NativeTransform, "__call__"):
             own = field_of(arrays, part.key, 0)
             if fused and own != field:
                 break
@@ -122,7 +130,7 @@ def _plan(dataset: ArrayDataset, parts: tuple[Transform, ...]) -> _Plan:
                 break
             field = own
             fused.append(part)
-        elif isinstance(part, OneHot):
+        elif is_own(part, OneHot, "__call__"):
             if fused and field_of(arrays, part.key, 1) == field:
                 break
             later.append(part)

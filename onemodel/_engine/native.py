@@ -1,13 +1,63 @@
-"""Which loaders have a native lane, and which."""
+"""Which loaders have a native lane: those whose parts are all the library's own.
+
+A part whose class overrides what the lane passes over is asked, and the loader has no lane.
+"""
 
 from __future__ import annotations
 
-from typing import Any
-
+from onemodel._collate.collator import ImageBatchCollator
+from onemodel._common.overrides import is_own
+from onemodel._engine.array_builder import ArrayBatchBuilder
+from onemodel._engine.sample_builder import SampleBatchBuilder
+from onemodel._engine.step_builder import StepBuilder
+from onemodel._native.array_lane import array_lane
+from onemodel._native.image_lane import image_lane
+from onemodel._native.indices import IndexPlan, index_plan
 from onemodel._native.lane import Lane
 
 __all__ = ["native_lane"]
 
 
-def native_lane(builder: Any) -> Lane | None:
+def native_lane(builder: StepBuilder) -> Lane | None:
+    """Return the lane that builds what ``builder`` builds, or None where Python takes part."""
+    plan = index_plan(builder.sampler, builder.seed)
+    made = builder.builder
+    if plan is None:
+        return None
+    if isinstance(made, SampleBatchBuilder):
+        return _of_samples(made, plan, builder)
+    if isinstance(made, ArrayBatchBuilder):
+        return _of_arrays(made, plan, builder)
     return None
+
+
+def _of_samples(made: SampleBatchBuilder, plan: IndexPlan, builder: StepBuilder) -> Lane | None:
+    collate = made.collate
+    if made.transform is not None or not is_own(
+        collate, ImageBatchCollator, "__call__", "from_columns"
+    ):
+        return None
+    if collate.chain is None:
+        return None
+    if made.columns is not None:
+        return image_lane(made.columns, None, collate, plan, builder)
+    if type(made.dataset) is list:
+        return image_lane(None, made.dataset, collate, plan, builder)
+    return None
+
+
+def _of_arrays(made: ArrayBatchBuilder, plan: IndexPlan, builder: StepBuilder) -> Lane | None:
+    if not made.is_native:
+        return None
+    fields = list(made.dataset.fields())
+    names = [name for name, _ in fields]
+    chained = names.index(made.plan.field) if made.plan.chain is not None else 0
+    return array_lane(
+        [array for _, array in fields],
+        made.plan.chain,
+        chained,
+        made.dataset.structured,
+        made.pool,
+        plan,
+        builder,
+    )

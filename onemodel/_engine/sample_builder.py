@@ -41,27 +41,29 @@ class SampleBatchBuilder:
         transform: Callable[[SampleRng, Sample], Sample] | None,
         collate: Callable[[list[Sample], BatchKey], Any],
     ) -> None:
-        self._dataset = dataset
-        self._transform = transform
-        self._collate = collate
+        self.dataset = dataset
+        self.transform = transform
+        self.collate = collate
+        self.columns = columns_of(dataset)
         self._build_columns: Callable[[BatchKey], Any] | None = None
-        columns = columns_of(dataset)
-        if transform is None and columns is not None and is_own(
-            collate, ImageBatchCollator, "__call__", "from_columns"
+        if (
+            transform is None
+            and self.columns is not None
+            and is_own(collate, ImageBatchCollator, "__call__", "from_columns")
         ):
-            self._build_columns = partial(collate.from_columns, columns)
+            self._build_columns = partial(collate.from_columns, self.columns)
 
     def build(self, key: BatchKey) -> Any:
         """Return the batch of ``key``; nothing of its samples is kept."""
         if self._build_columns is not None:
             return self._build_columns(key)
         samples = self._fetch(key)
-        if self._transform is not None:
+        if self.transform is not None:
             self._transform_each(samples, key)
-        return self._collate(samples, key)
+        return self.collate(samples, key)
 
     def _fetch(self, key: BatchKey) -> list[Any]:
-        dataset = self._dataset
+        dataset = self.dataset
         if type(dataset) is list:
             return gather_samples(dataset, key)
         indices = key.indices.tolist()
@@ -81,7 +83,7 @@ class SampleBatchBuilder:
             raise
 
     def _transform_each(self, samples: list[Any], key: BatchKey) -> None:
-        transform = self._transform
+        transform = self.transform
         assert transform is not None
         for position, sample in enumerate(samples):
             slot = key.first_slot + position

@@ -17,7 +17,10 @@ ctypedef struct NativeBatch:
     uint64_t epoch
     uint64_t step
     uint64_t first_slot
-    int64_t count               # slots
+    int64_t rows                # slots of the global batch
+    int64_t count               # slots of this shard
+    int64_t channels            # of images
+    int64_t height
     int64_t padded_width        # of images
     int64_t columns             # sum of the widths of images
     int64_t symbols             # sum of the target lengths

@@ -12,14 +12,20 @@ import threading
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from onemodel._common.arguments import check_flag
 from onemodel._common.integers import check_integer
 from onemodel._random.streams import PLACE_STREAM, POOL_STREAM
-from onemodel._samplers.samplers import check_coordinates, count_steps, keyed_order
+from onemodel._samplers.samplers import (
+    OrderSampler,
+    check_coordinates,
+    count_steps,
+    keyed_order,
+)
 
 __all__ = ["BucketedSampler"]
 
 
-class BucketedSampler:
+class BucketedSampler(OrderSampler):
     """Shuffle, cut into pools, sort each pool by length, shuffle the batches.
 
     A larger pool pads less and shuffles less. The plan of an epoch takes O(n log n); those of
@@ -46,26 +52,52 @@ class BucketedSampler:
         pool_batches: int = 64,
         drop_last: bool = True,
     ) -> None:
-        self.lengths = _checked(lengths)
-        self.n = check_integer("len(lengths)", len(self.lengths), 1, 2**32)
-        self.batch_size = check_integer("batch_size", batch_size, 1, 2**31)
-        self.pool_batches = check_integer("pool_batches", pool_batches, 1, 2**31)
-        self.drop_last = bool(drop_last)
-        self.steps_per_epoch = count_steps(self.n, self.batch_size, self.drop_last)
+        self._lengths = _checked(lengths)
+        n = check_integer("len(lengths)", len(self._lengths), 1, 2**32)
+        batch_size = check_integer("batch_size", batch_size, 1, 2**31)
+        pool_batches = check_integer("pool_batches", pool_batches, 1, 2**31)
+        drop_last = check_flag("drop_last", drop_last)
+        arguments = {
+            "lengths": self._lengths,
+            "batch_size": batch_size,
+            "pool_batches": pool_batches,
+            "drop_last": drop_last,
+        }
+        super().__init__(n, batch_size, count_steps(n, batch_size, drop_last), arguments)
         self._plans: dict[tuple[int, int], NDArray[np.int64]] = {}
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._lengths_digest: str | None = None
+
+    _own = OrderSampler._own | {"_lengths", "_plans", "_lock", "_process", "_lengths_digest"}
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """The length of each item: a copy of what was given, read-only."""
+        return self._lengths
+
+    @property
+    def pool_batches(self) -> int:
+        """How many batches are sorted together."""
+        return int(self._arguments["pool_batches"])
+
+    @property
+    def drop_last(self) -> bool:
+        """Whether the items that fill no whole batch are left out."""
+        return bool(self._arguments["drop_last"])
 
     def batch_indices(self, seed: int, epoch: int, step: int) -> NDArray[np.int64]:
         """Return the indices of one batch, int64."""
         seed, epoch, step = check_coordinates(self, seed, epoch, step)
         place = keyed_order(self.steps_per_epoch, seed, epoch, 1, PLACE_STREAM)
         first = place.inverse(step) * self.batch_size
-        return self._plan(seed, epoch)[first : first + self.batch_size].copy()
+        return self.plan(seed, epoch)[first : first + self.batch_size].copy()
 
-    def _plan(self, seed: int, epoch: int) -> NDArray[np.int64]:
-        """Return the epoch's indices, batch after batch in sorted order."""
+    def plan(self, seed: int, epoch: int) -> NDArray[np.int64]:
+        """Return the epoch's indices, batch after batch in sorted order; read-only.
+
+        A batch's place in the epoch is drawn for each; ``batch_indices`` knows it.
+        """
         key = (seed, epoch)
         plan = self._plans.get(key)
         if plan is None:
@@ -75,6 +107,7 @@ class BucketedSampler:
                 plan = self._plans.get(key)
                 if plan is None:
                     plan = self._build(seed, epoch)
+                    plan.flags.writeable = False
                     self._plans = {**dict(list(self._plans.items())[-1:]), key: plan}
         return plan
 
@@ -82,7 +115,7 @@ class BucketedSampler:
         kept = self.steps_per_epoch * self.batch_size if self.drop_last else self.n
         indices = keyed_order(self.n, seed, epoch, 0, POOL_STREAM)[:kept]
         # Unique keys: the sorted order does not depend on the sort algorithm.
-        keys = (self.lengths[indices].astype(np.uint64) << np.uint64(32)) | indices.astype(
+        keys = (self._lengths[indices].astype(np.uint64) << np.uint64(32)) | indices.astype(
             np.uint64
         )
         pool = self.batch_size * self.pool_batches
@@ -93,10 +126,10 @@ class BucketedSampler:
 
     def __repr__(self) -> str:
         if self._lengths_digest is None:
-            data = self.lengths.astype("<i8").tobytes()
+            data = self._lengths.astype("<i8").tobytes()
             self._lengths_digest = hashlib.sha256(data).hexdigest()
         return (
-            f"BucketedSampler(lengths=<{self.n}, sha256 {self._lengths_digest}>, "
+            f"{type(self).__name__}(lengths=<{self.n}, sha256 {self._lengths_digest}>, "
             f"batch_size={self.batch_size}, pool_batches={self.pool_batches}, "
             f"drop_last={self.drop_last})"
         )
@@ -112,4 +145,6 @@ def _checked(lengths: ArrayLike) -> NDArray[np.int64]:
         raise ValueError(
             f"lengths must be in [0, 2**32), got {int(values.min())} to {int(values.max())}"
         )
-    return values.astype(np.int64)
+    checked = np.array(values, np.int64)
+    checked.flags.writeable = False
+    return checked

@@ -34,7 +34,7 @@ def draw_indices(
     cdef const int64_t *size = <const int64_t *>length.data
     cdef int64_t *target = <int64_t *>filled.data
     if last < 0 or first.size != last + 1 or length.size != last + 1:
-        raise ValueError("cumulative, starts and sizes must describe the same inputs")
+        raise ValueError("cumulative, starts and sizes must describe the same sources")
     if filled.size * shares.size < SHORT_LOOP:
         draw_slots(share, start, size, last, prefix, target, filled.size)
     else:

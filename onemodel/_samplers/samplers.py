@@ -16,6 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from onemodel._common.arguments import call_text, check_flag, rebuild
 from onemodel._common.integers import TWO_63, TWO_64, check_integer, check_uint64
 from onemodel._random.permutation import KeyedPermutation
 from onemodel._random.rng import derive
@@ -27,7 +28,12 @@ __all__ = ["MixingSampler", "Sampler", "SequentialSampler", "ShuffledSampler"]
 
 @runtime_checkable
 class Sampler(Protocol):
-    """What a loader needs of a sampler; any object with these three serves."""
+    """What a loader needs of a sampler; any object with these three serves.
+
+    Its ``repr`` shows every argument: a loader's state compares it. An attribute ``n`` tells how
+    many items it samples from, its indices being in [0, n); a loader refuses one that samples from
+    more items than its dataset has, and shows one that samples from fewer.
+    """
 
     @property
     def steps_per_epoch(self) -> int:
@@ -74,7 +80,43 @@ def keyed_order(n: int, seed: int, epoch: int, step: int, stream: int) -> KeyedP
     return KeyedPermutation(n, derive(seed, epoch, step, 0, stream))
 
 
-class SequentialSampler:
+class OrderSampler:
+    """What the library's samplers share: arguments that stay, a repr and a pickle made of them."""
+
+    _own = frozenset({"_arguments", "_n", "_batch_size", "_steps"})
+
+    def __init__(self, n: int, batch_size: Any, steps: int, arguments: dict[str, Any]) -> None:
+        if hasattr(self, "_arguments"):
+            raise TypeError(f"a {type(self).__name__} cannot be changed; make another")
+        self._n = n
+        self._batch_size: int = batch_size
+        self._steps = steps
+        self._arguments = arguments
+
+    @property
+    def n(self) -> int:
+        """How many items it samples from: its indices are in [0, n)."""
+        return self._n
+
+    @property
+    def batch_size(self) -> int:
+        """How many slots a full batch has."""
+        return self._batch_size
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """How many batches an epoch has."""
+        return self._steps
+
+    def __repr__(self) -> str:
+        return call_text(self, self._arguments)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        added = {name: value for name, value in self.__dict__.items() if name not in self._own}
+        return rebuild, (type(self), self._arguments), added or None
+
+
+class SequentialSampler(OrderSampler):
     """Indices 0, 1, 2, ... in order, the same in every epoch.
 
     Args:
@@ -90,22 +132,23 @@ class SequentialSampler:
     """
 
     def __init__(self, n: int, batch_size: int, *, drop_last: bool = True) -> None:
-        self.n = check_integer("n", n, 1, TWO_63)
-        self.batch_size = check_integer("batch_size", batch_size, 1, 2**31)
-        self.drop_last = bool(drop_last)
-        self.steps_per_epoch = count_steps(self.n, self.batch_size, self.drop_last)
+        n = check_integer("n", n, 1, TWO_63)
+        batch_size = check_integer("batch_size", batch_size, 1, 2**31)
+        drop_last = check_flag("drop_last", drop_last)
+        steps = count_steps(n, batch_size, drop_last)
+        arguments = {"n": n, "batch_size": batch_size, "drop_last": drop_last}
+        super().__init__(n, batch_size, steps, arguments)
+
+    @property
+    def drop_last(self) -> bool:
+        """Whether the rows that fill no whole batch are left out."""
+        return bool(self._arguments["drop_last"])
 
     def batch_indices(self, seed: int, epoch: int, step: int) -> NDArray[np.int64]:
         """Return the indices of one batch, int64."""
         _, _, step = check_coordinates(self, seed, epoch, step)
         first = step * self.batch_size
         return np.arange(first, min(first + self.batch_size, self.n), dtype=np.int64)
-
-    def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}(n={self.n}, batch_size={self.batch_size}, "
-            f"drop_last={self.drop_last})"
-        )
 
 
 class ShuffledSampler(SequentialSampler):
@@ -125,7 +168,7 @@ class ShuffledSampler(SequentialSampler):
         return keyed_order(self.n, seed, epoch, 0, ORDER_STREAM)[first : first + self.batch_size]
 
 
-class MixingSampler:
+class MixingSampler(OrderSampler):
     """Items of several sources, one after another in the dataset, drawn with given shares.
 
     Each slot draws its source by the shares, then an item of it uniformly, with replacement: the
@@ -153,46 +196,72 @@ class MixingSampler:
         *,
         steps_per_epoch: int | None = None,
     ) -> None:
-        self.sizes = tuple(check_integer(f"sizes[{k}]", s, 0, TWO_63) for k, s in enumerate(sizes))
-        self.shares = tuple(_share(k, share) for k, share in enumerate(shares))
-        self.batch_size = check_integer("batch_size", batch_size, 1, 2**31)
-        if len(self.sizes) != len(self.shares):
+        checked = tuple(check_integer(f"sizes[{k}]", s, 0, TWO_63) for k, s in enumerate(sizes))
+        parts = tuple(_share(k, share) for k, share in enumerate(shares))
+        batch_size = check_integer("batch_size", batch_size, 1, 2**31)
+        if len(checked) != len(parts):
             raise ValueError(
-                f"shares must be one for each of {len(self.sizes)} sizes, got {len(self.shares)}"
+                f"shares must be one for each of {len(checked)} sizes, got {len(parts)}"
             )
-        self.n = check_integer("sum(sizes)", sum(self.sizes), 0, TWO_63)
+        n = check_integer("sum(sizes)", sum(checked), 0, TWO_63)
         if steps_per_epoch is None:
-            self.steps_per_epoch = count_steps(self.n, self.batch_size, drop_last=True)
+            steps = count_steps(n, batch_size, drop_last=True)
         else:
-            self.steps_per_epoch = check_integer("steps_per_epoch", steps_per_epoch, 1, TWO_63)
-        part = [k for k, size in enumerate(self.sizes) if size > 0 and self.shares[k] > 0]
-        if not part:
+            steps = check_integer("steps_per_epoch", steps_per_epoch, 1, TWO_63)
+        takes_part = [k for k, size in enumerate(checked) if size > 0 and parts[k] > 0]
+        if not takes_part:
             raise ValueError(
-                f"shares must be above 0 for a source with items, got shares {self.shares} "
-                f"for sizes {self.sizes}"
+                f"shares must be above 0 for a source with items, got shares {parts} "
+                f"for sizes {checked}"
             )
-        starts = [0, *accumulate(self.sizes)]
-        self._starts = np.array([starts[k] for k in part], np.int64)
-        self._sizes = np.array([self.sizes[k] for k in part], np.int64)
-        self._cumulative = _cumulative([self.shares[k] for k in part])
+        starts = [0, *accumulate(checked)]
+        self._sources = (
+            _cumulative([parts[k] for k in takes_part]),
+            np.array([starts[k] for k in takes_part], np.int64),
+            np.array([checked[k] for k in takes_part], np.int64),
+        )
+        for array in self._sources:
+            array.flags.writeable = False
+        arguments = {
+            "sizes": checked,
+            "shares": parts,
+            "batch_size": batch_size,
+            "steps_per_epoch": steps,
+        }
+        super().__init__(n, batch_size, steps, arguments)
+
+    _own = OrderSampler._own | {"_sources"}
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of items of each source."""
+        sizes: tuple[int, ...] = self._arguments["sizes"]
+        return sizes
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """The share of each source, as given."""
+        shares: tuple[float, ...] = self._arguments["shares"]
+        return shares
+
+    @property
+    def sources(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+        """Of the sources that take part: cumulative shares, first indices, sizes; read-only."""
+        return self._sources
 
     def batch_indices(self, seed: int, epoch: int, step: int) -> NDArray[np.int64]:
         """Return the indices of one batch, int64."""
         seed, epoch, step = check_coordinates(self, seed, epoch, step)
         out = np.empty(self.batch_size, np.int64)
-        mixing.draw_indices(self._cumulative, self._starts, self._sizes, seed, epoch, step, out)
+        mixing.draw_indices(*self._sources, seed, epoch, step, out)
         return out
-
-    def __repr__(self) -> str:
-        return (
-            f"MixingSampler(sizes={self.sizes}, shares={self.shares}, "
-            f"batch_size={self.batch_size}, steps_per_epoch={self.steps_per_epoch})"
-        )
 
 
 def _share(position: int, value: Any) -> float:
     try:
-        share = float(value)
+        share = math.nan if isinstance(value, str | bytes | bytearray) else float(value)
+    except OverflowError:
+        share = math.inf
     except (TypeError, ValueError):
         raise TypeError(f"shares[{position}] must be a number, got {value!r}") from None
     if not (math.isfinite(share) and share >= 0):

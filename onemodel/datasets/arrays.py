@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -120,6 +120,16 @@ class ArrayDataset:
         if None in self._fields:
             return function(None, self._fields[None])
         return tuple(function(place, array) for place, array in self._fields.items())
+
+    def fields(self) -> Iterator[tuple[Field, NDArray[Any]]]:
+        """Yield (field, array), read-only, in order."""
+        yield from self._fields.items()
+
+    def structured(self, arrays: list[Any]) -> Any:
+        """Return arrays, one for each field in order, in the structure of the dataset's."""
+        if self._named:
+            return dict(zip(self._fields, arrays, strict=True))
+        return arrays[0] if None in self._fields else tuple(arrays)
 
     def _places(self, index: Any) -> NDArray[np.int64]:
         places = np.asarray(index)

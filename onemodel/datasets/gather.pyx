@@ -7,6 +7,8 @@ that lie together, and where it is one run the copy is a memcpy for each index.
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
+import math
+
 import numpy as np
 
 from onemodel._common.array_checks import check_out
@@ -16,17 +18,6 @@ from onemodel.transforms.protocol cimport address
 from onemodel._simd.dispatch cimport loops, store_fence
 
 __all__ = ["gather_rows"]
-
-cdef enum:
-    MAXIMUM_RANK = 64           # NumPy's own
-
-
-ctypedef struct RowLayout:
-    int64_t run                 # bytes that lie together
-    int rank                    # of the grid of runs; 0 where the row is one run
-    int64_t counts[MAXIMUM_RANK]
-    int64_t strides[MAXIMUM_RANK]
-
 
 def gather_rows(source, indices, out=None, bint non_temporal=False):
     """Return the rows ``source[indices]`` as a new C-contiguous array, or fill ``out`` with them.
@@ -46,7 +37,7 @@ def gather_rows(source, indices, out=None, bint non_temporal=False):
     >>> gather_rows(np.arange(6).reshape(3, 2), np.array([2, 0])).tolist()
     [[4, 5], [0, 1]]
     """
-    cdef RowLayout layout
+    cdef RowSource rows
     source = np.asarray(source)
     indices = np.asarray(indices)
     if indices.size and indices.dtype.kind not in "iu":
@@ -59,38 +50,51 @@ def gather_rows(source, indices, out=None, bint non_temporal=False):
     indices = np.ascontiguousarray(indices, np.int64)
     array_of(indices, b"q", 1, CONTIGUOUS, &given)
     cdef const int64_t *places = <const int64_t *>given.data
-    cdef int64_t rows = given.size
+    cdef int64_t count = given.size
     cdef int64_t length = source.shape[0]
     cdef int64_t k
-    for k in range(rows):
+    for k in range(count):
         if not 0 <= places[k] < length:
             raise IndexError(f"indices must be in [0, {length}), got {places[k]} at {k}")
-    shape = (rows, *source.shape[1:])
-    out = check_out(out, shape, source.dtype)
+    out = check_out(out, (count, *source.shape[1:]), source.dtype)
     if np.may_share_memory(source, out):
         raise ValueError("out must share no memory with source")
     if out.size == 0 or out.dtype.itemsize == 0:
         return out
-    layout_of(&layout, source.shape[1:], source.strides[1:], source.dtype.itemsize)
-    cdef const char *base = address(source)
+    row_source(source, &rows)
     cdef char *target = address(out)
-    cdef int64_t stride = source.strides[0]
-    cdef int64_t row_bytes = out.nbytes // rows
-    non_temporal = non_temporal and layout.rank == 0 and row_bytes & 3 == 0
     with nogil:
-        for k in range(rows):
-            if k + 1 < rows and layout.rank == 0:
-                prefetch_row(base + places[k + 1] * stride, row_bytes)
-            if non_temporal:
-                loops.copy_non_temporal(
-                    <float *>target, <const float *>(base + places[k] * stride), row_bytes >> 2
-                )
-            else:
-                copy_row(&layout, base + places[k] * stride, target)
-            target += row_bytes
-        if non_temporal:
-            store_fence()
+        gather_native(&rows, places, count, target, non_temporal)
     return out
+
+
+cdef int row_source(source, RowSource *rows) except -1:
+    rows.base = address(source)
+    rows.stride, rows.length = source.strides[0], source.shape[0]
+    rows.row_bytes = math.prod(source.shape[1:]) * source.dtype.itemsize
+    layout_of(&rows.layout, source.shape[1:], source.strides[1:], source.dtype.itemsize)
+    return 0
+
+
+cdef void gather_native(
+    const RowSource *rows, const int64_t *indices, int64_t count, char *target, bint non_temporal
+) noexcept nogil:
+    cdef bint whole = rows.layout.rank == 0
+    cdef int64_t k
+    non_temporal = non_temporal and whole and rows.row_bytes & 3 == 0
+    for k in range(count):
+        if k + 1 < count and whole:
+            prefetch_row(rows.base + indices[k + 1] * rows.stride, rows.row_bytes)
+        if non_temporal:
+            loops.copy_non_temporal(
+                <float *>target, <const float *>(rows.base + indices[k] * rows.stride),
+                rows.row_bytes >> 2,
+            )
+        else:
+            copy_row(&rows.layout, rows.base + indices[k] * rows.stride, target)
+        target += rows.row_bytes
+    if non_temporal:
+        store_fence()
 
 
 cdef int layout_of(RowLayout *layout, shape, strides, int64_t itemsize) except -1:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from onemodel._collate.inputs import Columns
+from onemodel.datasets.columns import Columns
 from onemodel._common.integers import check_integer
 from onemodel.datasets import table_files
 from onemodel.datasets.image_folder import Folder

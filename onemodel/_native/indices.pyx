@@ -1,0 +1,172 @@
+"""The library's own samplers as kernels ask them.
+
+Source: docs/specification.md, section "Samplers". Each plan is made of a sampler whose
+``batch_indices`` nobody has overridden, and gives the same indices.
+"""
+
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memcpy
+
+from onemodel._memory.arrays cimport CONTIGUOUS, Array, array_of
+from onemodel._memory.lock cimport Lock, acquire, release
+from onemodel._random.rng cimport derive64, derive_prefix
+from onemodel._random.streams cimport ORDER_STREAM, PLACE_STREAM
+from onemodel._samplers.mixing cimport draw_slots
+from onemodel._simd.dispatch cimport loops
+from onemodel._simd.feistel cimport Feistel, feistel, unpermute
+
+from onemodel._common.overrides import is_own
+from onemodel._samplers.bucketing import BucketedSampler
+from onemodel._samplers.samplers import MixingSampler, SequentialSampler, ShuffledSampler
+
+__all__ = ["IndexPlan", "index_plan"]
+
+
+cdef class IndexPlan:
+    """Indices of batches; made by ``index_plan``."""
+
+    cdef int64_t fill(self, uint64_t epoch, uint64_t step, int64_t *indices) noexcept nogil:
+        return -1
+
+
+cdef class SequentialPlan(IndexPlan):
+    cdef int64_t n
+
+    cdef int64_t fill(self, uint64_t epoch, uint64_t step, int64_t *indices) noexcept nogil:
+        cdef int64_t first = <int64_t>step * self.batch_size
+        cdef int64_t count = min(self.batch_size, self.n - first)
+        cdef int64_t k
+        for k in range(count):
+            indices[k] = first + k
+        return count
+
+
+cdef class ShuffledPlan(SequentialPlan):
+    cdef int64_t fill(self, uint64_t epoch, uint64_t step, int64_t *indices) noexcept nogil:
+        cdef Feistel order
+        cdef int64_t count = SequentialPlan.fill(self, epoch, step, indices)
+        if self.n > 1:
+            feistel(&order, <uint64_t>self.n, derive64(self.seed, epoch, 0, 0, ORDER_STREAM))
+            loops.permute(&order, <uint64_t *>indices, <uint64_t *>indices, count)
+        return count
+
+
+cdef class MixingPlan(IndexPlan):
+    cdef tuple arrays           # keeps the memory below alive
+    cdef int64_t last
+    cdef const double *cumulative
+    cdef const int64_t *starts
+    cdef const int64_t *sizes
+
+    cdef int64_t fill(self, uint64_t epoch, uint64_t step, int64_t *indices) noexcept nogil:
+        draw_slots(
+            self.cumulative, self.starts, self.sizes, self.last,
+            derive_prefix(self.seed, epoch, step), indices, self.batch_size,
+        )
+        return self.batch_size
+
+
+cdef enum:
+    KEPT_PLANS = 3              # epochs: the one that ends, the one that begins, the one to come
+
+
+cdef class BucketedPlan(IndexPlan):
+    """The sampler's plan of each epoch, as the sampler makes it: with the GIL, once an epoch."""
+
+    cdef object sampler
+    cdef uint64_t steps
+    cdef int64_t kept           # indices of an epoch's plan
+    cdef Lock lock              # guards the rest; held while a batch's indices are copied
+    cdef list arrays
+    cdef const int64_t *plans[KEPT_PLANS]
+    cdef uint64_t epochs[KEPT_PLANS]
+    cdef int oldest
+
+    cdef int64_t fill(self, uint64_t epoch, uint64_t step, int64_t *indices) noexcept nogil:
+        cdef Feistel places
+        cdef int64_t count
+        feistel(&places, self.steps, derive64(self.seed, epoch, 1, 0, PLACE_STREAM))
+        step = unpermute(&places, step)
+        count = self.copy(epoch, step, indices)
+        if count < 0:
+            with gil:
+                self.prepare(epoch)
+            count = self.copy(epoch, step, indices)
+        return count
+
+    cdef int64_t copy(self, uint64_t epoch, uint64_t place, int64_t *indices) noexcept nogil:
+        """Copy the batch at a place of the sorted order; -1 where the epoch has no plan here."""
+        cdef int64_t first = <int64_t>place * self.batch_size
+        cdef int64_t count = -1
+        cdef int k
+        acquire(&self.lock)
+        for k in range(KEPT_PLANS):
+            if self.plans[k] != NULL and self.epochs[k] == epoch:
+                count = min(self.batch_size, self.kept - first)
+                memcpy(indices, self.plans[k] + first, count * sizeof(int64_t))
+                break
+        release(&self.lock)
+        return count
+
+    cdef void prepare(self, uint64_t epoch) noexcept:
+        """Ask the sampler for an epoch's plan. What it raises, it raises again when it is asked
+        for the batch.
+        """
+        cdef Array found
+        cdef int place
+        try:
+            plan = self.sampler.plan(self.seed, epoch)
+            array_of(plan, b"q", 1, CONTIGUOUS, &found)
+        except BaseException:
+            return
+        if found.size != self.kept:
+            return
+        acquire(&self.lock)
+        place = self.oldest
+        self.oldest = (place + 1) % KEPT_PLANS
+        self.plans[place] = <const int64_t *>found.data
+        self.epochs[place] = epoch
+        release(&self.lock)
+        self.arrays[place] = plan       # the one before it goes now: nobody reads it any more
+
+
+def index_plan(sampler, seed):
+    """Return the plan of one of the library's own samplers, or None of any other."""
+    cdef IndexPlan plan
+    if is_own(sampler, ShuffledSampler, "batch_indices"):
+        plan = ShuffledPlan.__new__(ShuffledPlan)
+        (<SequentialPlan>plan).n = sampler.n
+    elif is_own(sampler, SequentialSampler, "batch_indices"):
+        plan = SequentialPlan.__new__(SequentialPlan)
+        (<SequentialPlan>plan).n = sampler.n
+    elif is_own(sampler, MixingSampler, "batch_indices"):
+        plan = mixing_plan(sampler)
+    elif is_own(sampler, BucketedSampler, "batch_indices", "plan"):
+        plan = bucketed_plan(sampler)
+    else:
+        return None
+    plan.batch_size = sampler.batch_size
+    plan.seed = seed
+    return plan
+
+
+cdef MixingPlan mixing_plan(sampler):
+    cdef MixingPlan plan = MixingPlan.__new__(MixingPlan)
+    cdef Array found
+    cumulative, starts, sizes = plan.arrays = sampler.sources
+    array_of(cumulative, b"d", 1, CONTIGUOUS, &found)
+    plan.cumulative, plan.last = <const double *>found.data, found.size - 1
+    array_of(starts, b"q", 1, CONTIGUOUS, &found)
+    plan.starts = <const int64_t *>found.data
+    array_of(sizes, b"q", 1, CONTIGUOUS, &found)
+    plan.sizes = <const int64_t *>found.data
+    return plan
+
+
+cdef BucketedPlan bucketed_plan(sampler):
+    cdef BucketedPlan plan = BucketedPlan.__new__(BucketedPlan)
+    plan.sampler = sampler
+    plan.steps = sampler.steps_per_epoch
+    plan.kept = sampler.steps_per_epoch * sampler.batch_size if sampler.drop_last else sampler.n
+    plan.arrays = [None] * KEPT_PLANS
+    return plan
