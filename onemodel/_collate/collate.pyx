@@ -18,6 +18,7 @@ from onemodel._memory.pool cimport Block, BufferPool, exceeds_cache, memory
 from onemodel._random.rng cimport SampleRng, derive_prefix, derive_suffix
 from onemodel._random.streams cimport AUGMENTATION_STREAM
 from onemodel._simd.dispatch cimport Rows, loops, store_fence
+from onemodel._simd.float_mode cimport default_float_mode, restore_float_mode
 from onemodel.augment.protocol cimport (
     Chain, ImageShape, Operation, draw_parameters, edit_image, edit_row,
 )
@@ -234,6 +235,7 @@ cdef bint collate_native(
         work.parameters != NULL and work.image != NULL and work.scratch != NULL
         and work.buffer != NULL
     )
+    cdef uint64_t mode = default_float_mode()
     if there:
         store_integers(inputs, integers)
         for slot in range(inputs.count):
@@ -243,6 +245,7 @@ cdef bint collate_native(
                 images + slot * image_floats,
             )
         store_fence()
+    restore_float_mode(mode)
     free(work.parameters)
     free(work.image)
     free(work.scratch)

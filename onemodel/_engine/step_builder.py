@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onemodel._common.batch_key import BatchKey
+from onemodel._common.batch_structure import map_arrays
 from onemodel._common.describe import describe
 from onemodel._common.notes import note_step
+from onemodel._simd.float_mode import DefaultFloatMode
 
 __all__ = ["BatchBuilder", "StepBuilder"]
 
@@ -53,26 +55,52 @@ class StepBuilder:
             ValueError: if the dataset has another length than at first.
             TypeError, ValueError, IndexError: if the sampler gives indices that are none.
         """
+        return self._shard_of(self._global_key(g))
+
+    def _global_key(self, g: int) -> BatchKey:
         self.check_length()
         epoch, step = divmod(g, self.steps_per_epoch)
         indices = self.sampler.batch_indices(self.seed, epoch, step)
         indices = _check_batch_indices(indices, self.length, self.sampler)
+        return BatchKey(self.seed, epoch, step, 0, indices, g, len(indices))
+
+    def _shard_of(self, key: BatchKey) -> BatchKey:
         rank, world = self.shard
-        rows = len(indices)
+        if world == 1:
+            return key
+        rows = len(key.indices)
         first, end = rank * rows // world, (rank + 1) * rows // world
-        if world > 1:
-            indices = indices[first:end]
-        return BatchKey(self.seed, epoch, step, first, indices, g, rows)
+        return key._replace(first_slot=first, indices=key.indices[first:end])
 
     def build(self, g: int) -> Any:
         """Return the batch of global step g; what is raised is noted with its place."""
         epoch, step = divmod(g, self.steps_per_epoch)
-        key = BatchKey(self.seed, epoch, step, 0, _NONE, g)
+        key = whole = BatchKey(self.seed, epoch, step, 0, _NONE, g)
         try:
-            return self.builder.build(self.key(g))
+            with DefaultFloatMode():
+                whole = self._global_key(g)
+                key = self._shard_of(whole)
+                if len(key.indices) == 0 < len(whole.indices):
+                    return self._build_empty(key, whole)
+                return self.builder.build(key)
         except BaseException as error:
             note_step(error, key)
             raise
+
+    def _build_empty(self, key: BatchKey, whole: BatchKey) -> Any:
+        """Return the batch of a shard that a short last batch leaves without rows.
+
+        Its arrays have no rows and the shapes of other batches' rows, so that ranks agree: it is
+        the global batch's first row, made as this shard's, and cut away. Datasets and transforms
+        are not asked for nothing, which many can't give.
+        """
+        one = self.builder.build(key._replace(indices=whole.indices[:1]))
+        cut = getattr(type(one), "without_rows", None)
+        if cut is not None:
+            return cut(one)
+        if isinstance(one, dict | tuple | np.ndarray):
+            return map_arrays(one, lambda array: array[:0])
+        return self.builder.build(key)  # of a batch of the user's own class nothing is known
 
     def entry(self, g: int) -> tuple[Any, BaseException | None]:
         """Return (batch, None), or (None, what building it raised): for whom may not raise."""

@@ -12,6 +12,7 @@ from onemodel._native.indices cimport IndexPlan
 from onemodel._native.lane cimport BUILT, MOST_BUFFERS, NEEDS_PYTHON, Lane, NativeBatch
 from onemodel._random.rng cimport derive_prefix, derive_suffix
 from onemodel._random.streams cimport ROW_STREAM
+from onemodel._simd.float_mode cimport default_float_mode, restore_float_mode
 from onemodel.datasets.gather cimport RowSource, gather_native, row_source
 from onemodel.transforms.protocol cimport RowChain
 
@@ -41,6 +42,7 @@ cdef class ArrayLane(Lane):
         cdef int64_t rows, first, end, k
         cdef int field
         cdef int status = NEEDS_PYTHON
+        cdef uint64_t mode
         cdef int64_t *indices = <int64_t *>malloc(self.plan.batch_size * sizeof(int64_t))
         batch.epoch, batch.step = g // self.steps_per_epoch, g % self.steps_per_epoch
         batch.owner = NULL
@@ -48,6 +50,7 @@ cdef class ArrayLane(Lane):
             batch.buffers[field] = NULL
         if indices == NULL:
             return NEEDS_PYTHON
+        mode = default_float_mode()
         rows = self.plan.fill(batch.epoch, batch.step, indices)
         first, end = self.rank * rows // self.world, (self.rank + 1) * rows // self.world
         batch.rows, batch.first_slot, batch.count = rows, <uint64_t>first, end - first
@@ -60,6 +63,7 @@ cdef class ArrayLane(Lane):
                 ):
                     status = NEEDS_PYTHON
                     break
+        restore_float_mode(mode)
         if status != BUILT:
             self.drop(batch)
         free(indices)

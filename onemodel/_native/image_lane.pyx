@@ -24,6 +24,7 @@ from onemodel._native.indices cimport IndexPlan
 from onemodel._native.lane cimport BUILT, NEEDS_PYTHON, Lane, NativeBatch
 from onemodel._random.rng cimport derive_prefix
 from onemodel._simd.cache_hint cimport prefetch_row
+from onemodel._simd.float_mode cimport default_float_mode, restore_float_mode
 from onemodel.augment.protocol cimport Chain
 from onemodel.datasets.columns cimport Columns
 from onemodel.datasets.sample cimport Sample
@@ -60,6 +61,7 @@ cdef class ImageLane(Lane):
         cdef Inputs inputs
         cdef int64_t rows, first, end
         cdef int status = NEEDS_PYTHON
+        cdef uint64_t mode
         cdef int64_t *indices = <int64_t *>malloc(self.plan.batch_size * sizeof(int64_t))
         batch.epoch, batch.step = g // self.steps_per_epoch, g % self.steps_per_epoch
         batch.buffers[IMAGES] = batch.buffers[INTEGERS] = NULL
@@ -67,11 +69,13 @@ cdef class ImageLane(Lane):
         if indices == NULL:
             return NEEDS_PYTHON
         inputs.slots = NULL
+        mode = default_float_mode()
         rows = self.plan.fill(batch.epoch, batch.step, indices)
         first, end = self.rank * rows // self.world, (self.rank + 1) * rows // self.world
         batch.rows, batch.first_slot = rows, <uint64_t>first
         if end > first and self.point(indices + first, end - first, &inputs, batch):
             status = self.collate(&inputs, batch)
+        restore_float_mode(mode)
         if status != BUILT:
             self.drop(batch)
         free(inputs.slots)
