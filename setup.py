@@ -18,10 +18,16 @@ FLAGS = ["/O2", "/fp:precise"] if sys.platform == "win32" else ["-O3", "-ffp-con
 if sys.maxsize < 2**32 and platform.machine() in ("i386", "i686", "x86_64"):
     FLAGS += ["-msse2", "-mfpmath=sse"]
 
-kernels = [
-    Extension(".".join(path.with_suffix("").parts), [path.as_posix()], extra_compile_args=FLAGS)
-    for path in sorted(Path("onemodel").rglob("*.pyx"))
-]
+HEADERS = sorted(path.as_posix() for path in Path("onemodel").rglob("*.h"))
+
+
+def kernel(path):
+    """Return the extension of one .pyx file; a header that changes builds it again."""
+    name = ".".join(path.with_suffix("").parts)
+    return Extension(name, [path.as_posix()], extra_compile_args=FLAGS, depends=HEADERS)
+
+
+kernels = [kernel(path) for path in sorted(Path("onemodel").rglob("*.pyx"))]
 
 directives = {
     "language_level": 3,

@@ -26,8 +26,8 @@ def gray8_to_planar(
 
     Args:
         pixels: any strides, also negative ones.
-        mean: a finite number.
-        std: likewise, above 0.
+        mean: a finite number, in units of pixels in [0, 1].
+        std: likewise, above 0. Without mean and std, 0 to 255 become 0.0 to 1.0.
         out: C-contiguous float32 [1, H, W] to fill and return.
 
     Raises:

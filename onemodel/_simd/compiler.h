@@ -8,7 +8,7 @@
 
 /* 0: each operation rounds to its own type; 16: the same, and half floats are a type too. The x87
  * unit of 32-bit x86 gives 2 and keeps intermediate results in 80 bits, which changes batches. */
-#if FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 16
+#if (FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 16) || defined(__FAST_MATH__) || defined(_M_FP_FAST)
 #error "onemodel must round every float operation to its type (FLT_EVAL_METHOD must be 0): on 32-bit x86 compile with -msse2 -mfpmath=sse, and nowhere with -ffast-math"
 #endif
 

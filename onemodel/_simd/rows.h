@@ -59,7 +59,7 @@ ONEMODEL_TARGET static ONEMODEL_INLINE void ONEMODEL_VARIANT(store_rows_as)(
 #define ONEMODEL_LOAD1(k) \
     ONEMODEL_VARIANT(load1)(source, k, bytes, scaled, scale, shift, gain, offset)
 #ifdef ONEMODEL_SSE2
-    int64_t whole = width & ~(int64_t)3;
+    int64_t whole = width & ~(int64_t)3, padded4 = padded & ~(int64_t)3;
     __m128 scale4 = _mm_set1_ps(scale), shift4 = _mm_set1_ps(shift);
     __m128 gain4 = _mm_set1_ps(gain), offset4 = _mm_set1_ps(offset), pad4 = _mm_set1_ps(pad);
 #define ONEMODEL_LOAD4(k) \
@@ -79,9 +79,10 @@ ONEMODEL_TARGET static ONEMODEL_INLINE void ONEMODEL_VARIANT(store_rows_as)(
     for (int64_t row = 0; row < rows->count; row++) {
         int64_t k = 0;
         onemodel_prefetch_row(next_source, rows->next_size);
+#ifdef ONEMODEL_SSE2
 #ifdef ONEMODEL_WIDE
-        /* one store of 16 bytes, where those of 32 are aligned behind it */
-        if (((uintptr_t)target & 31) == 16 && whole > 0) {
+        /* of a 16-byte aligned row, one store that leaves the others 32-byte aligned */
+        if (((uintptr_t)target & 16) != 0 && whole > 0) {
             ONEMODEL_STORE4(target, ONEMODEL_LOAD4(0));
             k = 4;
         }
@@ -92,27 +93,27 @@ ONEMODEL_TARGET static ONEMODEL_INLINE void ONEMODEL_VARIANT(store_rows_as)(
             ONEMODEL_STORE8(target + k + 8, b);
         }
 #endif
-#ifdef ONEMODEL_SSE2
         for (; k < whole; k += 4) ONEMODEL_STORE4(target + k, ONEMODEL_LOAD4(k));
-        if (k < width && k + 4 <= padded) { /* the last pixels and the first of the padding */
+        if (k < width && k < padded4) { /* the last pixels and the first of the padding */
             float last[4] = {pad, pad, pad, pad};
             for (int64_t rest = k; rest < width; rest++) last[rest - k] = ONEMODEL_LOAD1(rest);
             ONEMODEL_STORE4(target + k, _mm_loadu_ps(last));
             k += 4;
         }
-#endif
-        for (; k < width; k++) target[k] = ONEMODEL_LOAD1(k);
 #ifdef ONEMODEL_WIDE
-        if (((uintptr_t)(target + k) & 31) == 16 && k + 4 <= padded) {
+        if (((uintptr_t)(target + k) & 16) != 0 && k < padded4) {
             ONEMODEL_STORE4(target + k, pad4);
             k += 4;
         }
-        for (; k + 8 <= padded; k += 8) ONEMODEL_STORE8(target + k, pad8);
+        for (; k + 8 <= padded4; k += 8) ONEMODEL_STORE8(target + k, pad8);
 #endif
-#ifdef ONEMODEL_SSE2
-        for (; k + 4 <= padded; k += 4) ONEMODEL_STORE4(target + k, pad4);
-#endif
+        for (; k < padded4; k += 4) ONEMODEL_STORE4(target + k, pad4);
+        if (!non_temporal)
+            for (; k < padded; k++) target[k] = k < width ? ONEMODEL_LOAD1(k) : pad;
+#else
+        for (; k < width; k++) target[k] = ONEMODEL_LOAD1(k);
         for (; k < padded; k++) target[k] = pad;
+#endif
         source += rows->stride;
         next_source += rows->next_stride;
         target += padded;

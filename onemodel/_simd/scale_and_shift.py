@@ -86,7 +86,10 @@ def channel_numbers(name: str, value: Any, channels: int) -> NDArray[np.float32]
         raise ValueError(
             f"{name} must be one number or one for each of {channels} channels, got {value!r}"
         )
-    numbers = [check_number(name, each) for each in array.ravel().tolist()]
+    try:
+        numbers = [check_number(name, each) for each in array.ravel().tolist()]
+    except ValueError:
+        raise ValueError(f"{name} must be finite in float32, got {value!r}") from None
     with np.errstate(all="ignore"):
         singles = np.array(numbers, np.float64).astype(np.float32)
     return np.ascontiguousarray(np.broadcast_to(singles, (channels,)))
