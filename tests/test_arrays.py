@@ -377,3 +377,15 @@ def test_the_batchs_generator_is_decision_8s():
     builder.build(BatchKey(1, 2, 3, 4, np.array([0, 5])))
     assert isinstance(seen[0], SampleRng)
     assert seen[0].state == derive(1, 2, 3, 4, 0)
+
+
+def test_indices_are_integers():
+    for indices in (np.array([0.9, 3.7]), np.array([False, True])):
+        with pytest.raises(TypeError, match="integers"):
+            gather_rows(np.arange(5), indices)
+
+
+def test_out_of_a_gather_shares_no_memory():
+    images = np.zeros((6, 1, 4, 4), np.float32)
+    with pytest.raises(ValueError, match="out must share no memory"):
+        gather_rows(images[1:], np.array([0, 1]), out=images[:2])

@@ -364,3 +364,19 @@ def test_examples_of_the_docstrings(name):
     results = doctest.testmod(module)
     assert results.attempted
     assert not results.failed
+
+
+def test_augmentations_and_chains_are_made_once():
+    for made, arguments in (
+        (augment.Erase(1), (1000,)),
+        (augment.Shift(), ()),
+        (Chain([augment.Erase(1)]), ([],)),
+    ):
+        with pytest.raises(TypeError, match="once"):
+            made.__init__(*arguments)
+
+
+def test_out_of_a_chain_shares_no_memory():
+    memory = np.zeros((1, 5, 4), np.float32)
+    with pytest.raises(ValueError, match="share no memory"):
+        Chain([augment.GainOffset()])(SampleRng(0), memory[:, :4], memory[:, 1:])

@@ -455,7 +455,7 @@ def test_a_consumer_in_another_thread():
 
 
 def test_two_consumers_who_both_wait():
-    """The step that both wait for comes last: the one who wakes passes the bell on."""
+    """The step that both wait for comes last: the one who wakes notifies the other."""
     run("""
         first = threading.Event()
         class Gated(Lines):
