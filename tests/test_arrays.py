@@ -1,4 +1,4 @@
-"""ArrayDataset, the gather, and the batches that the loader makes of arrays."""
+"""Promise: a batch of arrays holds the rows that its indices name, of any layout and dtype."""
 
 import pickle
 
@@ -32,11 +32,11 @@ def laid_out(draw):
     dtype = np.dtype(draw(st.sampled_from(DTYPES)))
     steps = [draw(st.sampled_from([1, 1, 1, 2, -1])) for _ in shape]
     order = draw(st.permutations(range(len(shape))))
-    room = tuple(side * abs(step) for side, step in zip(shape, steps, strict=True))
-    raw = np.random.default_rng(0).integers(0, 255, np.prod(room) * dtype.itemsize, np.uint8)
+    reserved = tuple(side * abs(step) for side, step in zip(shape, steps, strict=True))
+    raw = np.random.default_rng(0).integers(0, 255, np.prod(reserved) * dtype.itemsize, np.uint8)
     if dtype == "?":
         raw &= 1
-    memory = raw.view(dtype).reshape([room[axis] for axis in order])
+    memory = raw.view(dtype).reshape([reserved[axis] for axis in order])
     array = memory.transpose(np.argsort(order))[tuple(slice(None, None, s) for s in steps)]
     array.flags.writeable = draw(st.booleans())
     return array

@@ -140,7 +140,7 @@ def test_native_parts_mix_with_python(settings, image, seed):
 
 
 def assert_one_pass_is_plain(settings, seed, widths, height):
-    """The collator's native route against the twin of the plain route."""
+    """The collator's native path against the twin of the reference path."""
     generator = np.random.default_rng(seed)
     pictures = [generator.random((2, height, width), np.float32) for width in widths]
     parts = [twin(setting) for setting in settings]

@@ -1,4 +1,4 @@
-"""Promise: a collated batch holds six outputs, byte for byte those of the plain route.
+"""Promise: a collated batch holds six outputs, byte for byte those of the reference path.
 
 Whatever the layout of the samples' images, the padding, or the augmentation, the package gives
 what the twin gives. An augmentation edits a copy and never the dataset's own array. What cannot be

@@ -1,4 +1,4 @@
-"""What the documentation says is true: examples run, links lead somewhere, every name has its text.
+"""Promise: what the documentation says is true. Examples run, links lead somewhere, names have texts.
 
 Examples are Python code blocks of the Markdown files and docstrings of all modules, compiled ones
 included. The pages lie in the source tree only; where it is not there, as when the tests run
@@ -96,7 +96,7 @@ def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     # one namespace: get_doctest would give each block a copy
     for test in tests:
         test.globs = names
-    assert run(tests, page) > 0, f"{page}: a doctest stands outside of a python block"
+    assert run(tests, page) > 0, f"{page}: a doctest is outside of a python block"
 
 
 @parametrized(PAGES)

@@ -58,7 +58,7 @@ def test_seed_and_steps_are_words(value, error):
             loader.digest(value)
 
 
-def test_stop_stands_after_start():
+def test_stop_is_not_before_start():
     with make_loader() as loader, refused(ValueError, "stop", 2, 7):
         loader.steps(7, 2)
 

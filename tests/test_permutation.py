@@ -114,7 +114,7 @@ def test_a_slice_of_a_large_permutation(n):
 @pytest.mark.parametrize("count", [255, 256, 257, 4095, 4096, 4097, 10_000])
 @pytest.mark.parametrize("spare", [0, 1, 3000])
 def test_long_runs_are_the_single_answers(count, spare):
-    """Past the ends of blocks, and of what is done without letting go of the GIL."""
+    """Past the ends of blocks, and of what is done without releasing the GIL."""
     permutation = KeyedPermutation(count + spare, 7)
     assert permutation[:count].tolist() == [permutation[p] for p in range(count)]
 

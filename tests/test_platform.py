@@ -1,4 +1,4 @@
-"""Where threads cannot start, the loader builds on the caller's thread: the same batches."""
+"""Promise: where no thread can start, the loader builds on the caller's: the same batches."""
 
 import threading
 import types

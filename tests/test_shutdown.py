@@ -178,7 +178,7 @@ def test_garbage_collection_of_the_stream_in_a_cycle():
 
 
 def test_garbage_collection_of_the_loader():
-    """The stream needs the loader's parts, not the loader; dropping both ends all."""
+    """The stream needs the loader's parts, not the loader; without both all threads end."""
     run("""
         loader = make()
         stream = loader.steps(0)

@@ -1,4 +1,4 @@
-"""The transforms of the array face: kernel against twin, one pass against the plain route."""
+"""Promise: an array transform gives the bytes of its twin, alone and in one pass with others."""
 
 import pickle
 
@@ -178,7 +178,7 @@ def test_unaligned_and_strided_arrays_are_as_good():
             assert_same_bytes(again, expected)
 
 
-# One pass over memory gives the bytes of the plain route
+# One pass over memory gives the bytes of the reference path
 
 STAGES = st.lists(
     st.sampled_from(
