@@ -64,7 +64,7 @@ def needs_subprocess():
 
 @pytest.fixture(autouse=True)
 def _threads_for_workers(request):
-    """A test with a parameter `workers` above zero needs threads, wherever it stands."""
+    """A test with a parameter `workers` above zero needs threads, whichever file it is in."""
     parameters = request.node.callspec.params if hasattr(request.node, "callspec") else {}
     if parameters.get("workers", 0):
         request.getfixturevalue("needs_threads")

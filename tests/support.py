@@ -1,6 +1,7 @@
 """What several test files use: both implementations behind one set of names, and small checks."""
 
 import contextlib
+import itertools
 import re
 from types import SimpleNamespace
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 from reference import batches, collate, digest, image, permutation, rng, samplers
+from reference.lines import GoldenLines
 
 WORDS = st.integers(0, 2**64 - 1)
 EDGE_WORDS = st.sampled_from([0, 1, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**64 - 1]) | WORDS
@@ -124,3 +126,72 @@ def refused(error, *words):
             assert re.search(rf"\b{word}\b", message), f"no {word!r} in: {message}"
         else:
             assert str(word) in message, f"no {word!s} in: {message}"
+
+
+# The run of most loader tests: 22 samples in batches of 4, the last of which has two rows.
+
+COUNT, BATCH, STEPS = 22, 4, 6
+SAMPLES = PackageSamples(GoldenLines(COUNT, 2))
+
+workers_0_and_2 = pytest.mark.parametrize("workers", [0, 2])
+every_count = pytest.mark.parametrize("workers", [0, 1, 2, 4])
+
+
+def make_loader(dataset=SAMPLES, *, sampler=None, collate=None, seed=7, **options):
+    """A loader of that run, with whatever is given in place of its parts."""
+    import onemodel
+
+    if sampler is None:
+        sampler = onemodel.ShuffledSampler(len(dataset), BATCH, drop_last=False)
+    return onemodel.DataLoader(
+        dataset,
+        sampler=sampler,
+        collate=collate or onemodel.ImageBatchCollator(width_multiple=4),
+        seed=seed,
+        **options,
+    )
+
+
+def indices_of(batches):
+    """The dataset indices of each batch."""
+    return [integers(batch.indices) for batch in batches]
+
+
+def expected_indices(steps, seed=7):
+    """The dataset indices of the given global steps of that run."""
+    import onemodel
+
+    sampler = onemodel.ShuffledSampler(COUNT, BATCH, drop_last=False)
+    return [integers(sampler.batch_indices(seed, *divmod(g, STEPS))) for g in steps]
+
+
+def flat(lists):
+    """The items of several lists as one."""
+    return list(itertools.chain(*lists))
+
+
+class Recording:
+    """A dataset that writes down every read."""
+
+    def __init__(self, samples=SAMPLES):
+        self.samples = samples
+        self.read = []
+
+    def __len__(self):
+        return len(self.samples)
+
+    def __getitem__(self, index):
+        self.read.append(index)
+        return self.samples[index]
+
+
+def take(loader, count):
+    """A pass from which `count` batches were taken, and the dataset indices of each."""
+    stream = iter(loader)
+    return stream, [integers(next(stream).indices) for _ in range(count)]
+
+
+def saved(loader):
+    """The state of a loader, which is closed."""
+    with loader:
+        return loader.state_dict()

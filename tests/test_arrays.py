@@ -1,4 +1,4 @@
-"""ArrayDataset, the gather, and the batches that the loader makes of arrays."""
+"""Promise: a batch of arrays holds the rows that its indices name, of any layout and dtype."""
 
 import pickle
 
@@ -32,11 +32,11 @@ def laid_out(draw):
     dtype = np.dtype(draw(st.sampled_from(DTYPES)))
     steps = [draw(st.sampled_from([1, 1, 1, 2, -1])) for _ in shape]
     order = draw(st.permutations(range(len(shape))))
-    room = tuple(side * abs(step) for side, step in zip(shape, steps, strict=True))
-    raw = np.random.default_rng(0).integers(0, 255, np.prod(room) * dtype.itemsize, np.uint8)
+    reserved = tuple(side * abs(step) for side, step in zip(shape, steps, strict=True))
+    raw = np.random.default_rng(0).integers(0, 255, np.prod(reserved) * dtype.itemsize, np.uint8)
     if dtype == "?":
         raw &= 1
-    memory = raw.view(dtype).reshape([room[axis] for axis in order])
+    memory = raw.view(dtype).reshape([reserved[axis] for axis in order])
     array = memory.transpose(np.argsort(order))[tuple(slice(None, None, s) for s in steps)]
     array.flags.writeable = draw(st.booleans())
     return array
@@ -377,3 +377,15 @@ def test_the_batchs_generator_is_decision_8s():
     builder.build(BatchKey(1, 2, 3, 4, np.array([0, 5])))
     assert isinstance(seen[0], SampleRng)
     assert seen[0].state == derive(1, 2, 3, 4, 0)
+
+
+def test_indices_are_integers():
+    for indices in (np.array([0.9, 3.7]), np.array([False, True])):
+        with pytest.raises(TypeError, match="integers"):
+            gather_rows(np.arange(5), indices)
+
+
+def test_out_of_a_gather_shares_no_memory():
+    images = np.zeros((6, 1, 4, 4), np.float32)
+    with pytest.raises(ValueError, match="out must share no memory"):
+        gather_rows(images[1:], np.array([0, 1]), out=images[:2])

@@ -140,7 +140,7 @@ def test_native_parts_mix_with_python(settings, image, seed):
 
 
 def assert_one_pass_is_plain(settings, seed, widths, height):
-    """The collator's native route against the twin of the plain route."""
+    """The collator's native path against the twin of the reference path."""
     generator = np.random.default_rng(seed)
     pictures = [generator.random((2, height, width), np.float32) for width in widths]
     parts = [twin(setting) for setting in settings]
@@ -364,3 +364,19 @@ def test_examples_of_the_docstrings(name):
     results = doctest.testmod(module)
     assert results.attempted
     assert not results.failed
+
+
+def test_augmentations_and_chains_are_made_once():
+    for made, arguments in (
+        (augment.Erase(1), (1000,)),
+        (augment.Shift(), ()),
+        (Chain([augment.Erase(1)]), ([],)),
+    ):
+        with pytest.raises(TypeError, match="once"):
+            made.__init__(*arguments)
+
+
+def test_out_of_a_chain_shares_no_memory():
+    memory = np.zeros((1, 5, 4), np.float32)
+    with pytest.raises(ValueError, match="share no memory"):
+        Chain([augment.GainOffset()])(SampleRng(0), memory[:, :4], memory[:, 1:])

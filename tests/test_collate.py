@@ -1,4 +1,4 @@
-"""Promise: a collated batch holds six outputs, byte for byte those of the plain route.
+"""Promise: a collated batch holds six outputs, byte for byte those of the reference path.
 
 Whatever the layout of the samples' images, the padding, or the augmentation, the package gives
 what the twin gives. An augmentation edits a copy and never the dataset's own array. What cannot be
@@ -433,3 +433,33 @@ def test_pad_value(value, error):
 def test_augment_must_be_callable():
     with refused(TypeError, "augment", 5):
         ImageBatchCollator(augment=5)
+
+
+def test_a_list_that_changes_during_collation():
+    samples = [Sample(np.full((1, 8, 64), k + 1, np.float32)) for k in range(4)]
+    kept = []
+
+    def augment(rng, image):
+        samples.clear()
+        kept.append(np.full((1, 8, 64), 99, np.float32))
+
+    batch = ImageBatchCollator(augment=augment)(samples, BatchKey(0, 0, 0, 0, np.arange(4)))
+    assert batch.images[:, 0, 0, 0].tolist() == [1, 2, 3, 4]
+
+
+def test_slots_beyond_int64():
+    samples = [Sample(np.ones((1, 1, 1), np.float32))]
+    ImageBatchCollator()(samples, BatchKey(0, 0, 0, 2**63, np.zeros(1, np.int64)))
+    with pytest.raises(TypeError, match=str(2**63)):
+        ImageBatchCollator()([3], BatchKey(0, 0, 0, 2**63, np.zeros(1, np.int64)))
+
+
+@pytest.mark.filterwarnings("ignore:Setting the dtype")
+def test_an_augmentation_may_not_change_the_dtype():
+    def reinterpret(rng, image):
+        image.dtype = np.int32
+
+    samples = [Sample(np.zeros((1, 2, 3), np.float32))]
+    collate = ImageBatchCollator(augment=reinterpret)
+    with pytest.raises(ValueError, match=r"float32 \[1, 2, 3\], got int32"):
+        collate(samples, BatchKey(0, 0, 0, 0, np.array([0])))

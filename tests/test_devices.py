@@ -1,4 +1,4 @@
-"""device=: what a batch becomes when the consumer takes it."""
+"""Promise: `device=` says what a batch becomes when the consumer takes it, and only then."""
 
 import importlib.util
 import sys

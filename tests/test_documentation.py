@@ -1,4 +1,4 @@
-"""What the documentation says is true: examples run, links lead somewhere, every name has its text.
+"""Promise: what the documentation says is true. Examples run, links lead somewhere, names have texts.
 
 Examples are Python code blocks of the Markdown files and docstrings of all modules, compiled ones
 included. The pages lie in the source tree only; where it is not there, as when the tests run
@@ -33,6 +33,7 @@ MODULES = sorted(
     for module in pkgutil.walk_packages(om.__path__, "onemodel.")
     if not module.name.rpartition(".")[2].startswith("_")
 )
+PUBLIC = [om, om.augment, om.datasets, om.image, om.transforms]
 
 
 def parametrized(paths):
@@ -95,7 +96,7 @@ def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     # one namespace: get_doctest would give each block a copy
     for test in tests:
         test.globs = names
-    assert run(tests, page) > 0, f"{page}: a doctest stands outside of a python block"
+    assert run(tests, page) > 0, f"{page}: a doctest is outside of a python block"
 
 
 @parametrized(PAGES)
@@ -135,8 +136,9 @@ def test_every_module_says_what_it_is_for(name):
     assert (module.__doc__ or "").strip() or name == "onemodel.data"
 
 
-def test_the_public_names_are_sorted():
-    assert om.__all__ == sorted(om.__all__)
+@pytest.mark.parametrize("module", PUBLIC, ids=lambda module: module.__name__)
+def test_the_public_names_are_sorted(module):
+    assert module.__all__ == sorted(module.__all__)
 
 
 @pytest.mark.parametrize("name", om.__all__)
@@ -154,23 +156,27 @@ def test_all_names_exist_and_are_documented(name):
 
 
 def test_the_architecture_names_every_file():
-    """A file that nobody put on the map is a file that nobody finds."""
+    """A file that nobody put on the map is a file that nobody finds.
+
+    Short names suffice, and a folder may list its own in its README.
+    """
     page = ROOT / "docs" / "architecture.md"
     if not page.is_file():
         pytest.skip("the source tree is not here")
-    text = page.read_text(encoding="utf-8")
-    inputs = [
-        path.relative_to(ROOT / "onemodel").as_posix()
-        for pattern in ("*.py", "*.pyx", "*.pxd", "*.h")
-        for path in (ROOT / "onemodel").rglob(pattern)
-    ]
-    missing = [
-        name
-        for name in sorted(inputs)
-        if not name.endswith("__init__.py")
-        and f"`{name}`" not in text
-        and f"`{name.rpartition('/')[2]}`" not in text
-        # a .pxd stands in the line of its .pyx
-        and not (name.endswith(".pxd") and f"`{name.removesuffix('.pxd')}.pyx`" in text)
-    ]
-    assert not missing, f"{page.name} does not name {missing}"
+
+    def names(text):
+        return set(re.findall(r"[\w.]+", text)) | set(re.findall(r"[\w./]+", text))
+
+    named = names(page.read_text(encoding="utf-8"))
+    missing = set()
+    for path in (ROOT / "onemodel").rglob("*"):
+        if path.suffix not in {".py", ".pyx", ".pxd", ".h"} or path.name == "__init__.py":
+            continue
+        readme = path.parent / "README.md"
+        here = named | (names(readme.read_text(encoding="utf-8")) if readme.is_file() else set())
+        # a .pxd belongs to the .pyx of its name
+        if not here & {path.name, path.with_suffix(".pyx").name if path.suffix == ".pxd" else ""}:
+            missing.add(path.relative_to(ROOT).as_posix())
+        if not named & {path.parent.name, f"{path.parent.name}/"}:
+            missing.add(path.parent.relative_to(ROOT).as_posix())
+    assert not missing, f"{page.name} does not name {sorted(missing)}"

@@ -1,4 +1,4 @@
-"""examples/cifar_like.py: it learns, and a killed run ends with the weights of a whole one."""
+"""Promise: examples/cifar_like.py learns, and a killed run leaves the weights of a whole one."""
 
 import importlib.util
 import random

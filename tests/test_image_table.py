@@ -2,6 +2,7 @@
 it cannot; a directory that has a table's name holds a whole table.
 """
 
+import array
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ from support import assert_same_bytes
 
 import onemodel
 import onemodel.datasets.table_files as table_files
+from onemodel._collate.inputs import Columns, from_columns
 from onemodel.datasets import DigitLines, ImageTable
 from onemodel.datasets.sample import Sample
 
@@ -563,3 +565,34 @@ def test_batches_are_those_of_the_samples(tmp_path, workers, augmented):
     expected = digests(lines)
     for table in (floats, small, ImageTable.open(tmp_path / "table")):
         assert digests(table) == expected
+
+
+# Columns, the arrays that a collator reads
+
+
+def columns(**others):
+    return {
+        "pixels": np.zeros(6, np.float32),
+        "offsets": np.array([0, 2, 6], np.int64),
+        "widths": np.array([1, 2], np.int64),
+        "targets": np.arange(3, dtype=np.int32),
+        "target_offsets": np.array([0, 1, 3], np.int64),
+        "labels": np.zeros(2, np.int32),
+        "channels": 1,
+        "height": 2,
+        "scale": np.ones(1, np.float32),
+        "shift": np.zeros(1, np.float32),
+    } | others
+
+
+def test_columns_are_arrays_and_made_once():
+    with pytest.raises(TypeError, match="NumPy arrays"):
+        Columns(**columns(target_offsets=array.array("q", [0, 1, 3])))
+    made = Columns(**columns())
+    with pytest.raises(TypeError, match="once"):
+        made.__init__(**columns())
+    unmade = Columns.__new__(Columns)
+    with pytest.raises(ValueError, match="must"):
+        unmade.__init__(**columns(labels=np.zeros(1000, np.int32)))
+    with pytest.raises(IndexError):
+        from_columns(unmade, np.array([500], np.int64), 0)

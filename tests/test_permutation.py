@@ -351,3 +351,30 @@ def test_a_subclass_that_forgets_init_is_a_permutation_of_nothing():
     for call in (permutation.__getitem__, permutation.inverse, lambda k: permutation.take([k])):
         with refused(IndexError, 0):
             call(0)
+
+
+def test_permutations_are_made_once():
+    permutation = KeyedPermutation(5, 1)
+    with pytest.raises(TypeError, match="cannot be changed"):
+        permutation.__init__(2**40, 1)
+    assert permutation.n == 5
+
+
+def test_positions_that_change_after_the_check():
+    """A walk from outside of [0, n) may go in a circle: it must come to an end."""
+    positions = np.zeros(300, np.int64)
+
+    class Changing(np.ndarray):
+        @property
+        def shape(self):
+            positions[:] = range(2**40, 2**40 + 300)
+            return (300,)
+
+    out = np.empty(300, np.int64)
+    KeyedPermutation(10**6, 1).take(positions, out=out.view(Changing))
+
+
+def test_a_position_is_an_integer():
+    for wrong in (np.array([1, 2]), "a", None, True, 1.0):
+        with pytest.raises(TypeError, match="position must be an integer"):
+            KeyedPermutation(5, 1)[wrong]

@@ -1,10 +1,11 @@
-"""Where threads cannot start, the loader builds on the caller's thread: the same batches."""
+"""Promise: where no thread can start, the loader builds on the caller's: the same batches."""
 
 import threading
 import types
 
 import numpy as np
 import pytest
+from support import STEPS, expected_indices, indices_of, make_loader
 
 from onemodel import ArrayDataset, DataLoader, digest
 from onemodel._common import threads
@@ -67,3 +68,16 @@ def test_async_iteration_lets_the_event_loop_run_between_batches():
     assert digests == [loader.digest(g) for g in range(4)]
     assert pauses == len(digests) + 1
     assert loader.epoch == 1
+
+
+def test_a_platform_without_threads_runs_without_workers(monkeypatch):
+    """As in a browser: no error, no warning, no thread, the same batches."""
+    monkeypatch.setattr("onemodel._common.threads.can_start_threads", lambda: False)
+
+    def no_start(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", no_start)
+    with make_loader(workers=4) as loader:
+        assert loader.workers == 0
+        assert indices_of(loader) == expected_indices(range(STEPS))

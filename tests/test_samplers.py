@@ -106,7 +106,7 @@ def test_nothing_is_built_for_a_huge_dataset(kind):
 
 
 @st.composite
-def inputs(draw):
+def sources(draw):
     """(sizes, shares) with at least one source that takes part."""
     count = draw(st.integers(1, 6))
     sizes = draw(st.lists(st.integers(0, 30), min_size=count, max_size=count))
@@ -123,7 +123,7 @@ def inputs(draw):
     return sizes, shares
 
 
-@given(inputs(), st.integers(1, 12), EDGE_WORDS, EDGE_WORDS, st.integers(0, 4))
+@given(sources(), st.integers(1, 12), EDGE_WORDS, EDGE_WORDS, st.integers(0, 4))
 def test_mixing_is_the_twins(mixture, batch_size, seed, epoch, step):
     sizes, shares = mixture
     sampler = MixingSampler(sizes, shares, batch_size, steps_per_epoch=5)
@@ -136,7 +136,7 @@ def test_mixing_is_the_twins(mixture, batch_size, seed, epoch, step):
 
 
 def test_a_long_batch_is_mixed_as_short_ones_are():
-    """A slot's draw depends on nothing but its key, also where the GIL is let go."""
+    """A slot's draw depends on nothing but its key, also where the GIL is released."""
     sizes, shares = [5, 0, 70, 3], [0.2, 1.0, 0.5, 0.3]
     long = MixingSampler(sizes, shares, 10_000, steps_per_epoch=3).batch_indices(1, 2, 1)
     short = twin.MixingSampler(sizes, shares, 300, steps_per_epoch=3).batch_indices(1, 2, 1)
@@ -156,7 +156,7 @@ def test_a_remembered_order_answers_to_integers_only():
 def test_mixing_sums_its_shares_in_order():
     """Ten shares of 0.1 sum to less than one in order, to one when the rounding is carried along.
 
-    Over 100,000 slots no other rule of summing gives the same inputs.
+    Over 100,000 slots no other rule of summing gives the same sources.
     """
     sizes, shares = [1] * 10, [0.1] * 10
     sampler = MixingSampler(sizes, shares, 1000, steps_per_epoch=3)
@@ -314,7 +314,7 @@ def test_a_plan_is_built_once_when_threads_ask_together(needs_threads):
     class Slow(Counting):
         def _build(self, seed, epoch):
             plan = super()._build(seed, epoch)
-            waiting.wait(0.05)  # holds the door open for those who come too early
+            waiting.wait(0.05)  # time for those who come too early
             return plan
 
     waiting = threading.Event()

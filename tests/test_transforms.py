@@ -1,4 +1,4 @@
-"""The transforms of the array face: kernel against twin, one pass against the plain route."""
+"""Promise: an array transform gives the bytes of its twin, alone and in one pass with others."""
 
 import pickle
 
@@ -27,6 +27,7 @@ from onemodel.transforms import (
     RandomCrop,
     RandomHorizontalFlip,
 )
+from onemodel.transforms._mixup import mix_rows
 from onemodel.transforms.protocol import RowChain
 
 SIDES = st.integers(1, 37)
@@ -177,7 +178,7 @@ def test_unaligned_and_strided_arrays_are_as_good():
             assert_same_bytes(again, expected)
 
 
-# One pass over memory gives the bytes of the plain route
+# One pass over memory gives the bytes of the reference path
 
 STAGES = st.lists(
     st.sampled_from(
@@ -411,3 +412,30 @@ BAD_CALLS = [
 def test_bad_batches(transform, batch, error, words):
     with refused(error, *words):
         transform(SampleRng(0), batch)
+
+
+def test_row_chains_are_made_once():
+    chain = RowChain([RandomHorizontalFlip()], np.uint8, (4, 4, 3))
+    with pytest.raises(TypeError, match="once"):
+        chain.__init__([RandomHorizontalFlip()], np.uint8, (4, 4, 3))
+    x = np.zeros((1, 1, 1, 3), np.uint8)
+    with pytest.raises(TypeError, match="initialised"):
+        RowChain.__new__(RowChain).run(BatchRng(0), x, None, x)
+
+
+def test_blending_checks_its_arrays():
+    images, labels = np.zeros((4, 3), np.float32), np.zeros((4, 2), np.float32)
+    for result, block in ((np.zeros((1, 3), np.float32), 8), (images.copy(), 0)):
+        with pytest.raises(ValueError, match="must"):
+            mix_rows(BatchRng(0), 1, block, images, result, labels, labels.copy())
+    frozen = images.copy()
+    frozen.flags.writeable = False
+    with pytest.raises(ValueError, match="writable"):
+        mix_rows(BatchRng(0), 1, 8, images, frozen, labels, labels.copy())
+
+
+def test_the_result_of_a_row_chain_shares_no_memory():
+    images = np.zeros((6, 1, 4, 4), np.float32)
+    chain = RowChain([RandomHorizontalFlip(1)], images.dtype, images.shape[1:])
+    with pytest.raises(ValueError, match="result must share no memory"):
+        chain.run(BatchRng(1, 2, 3), images[1:5], None, images[:4], False)

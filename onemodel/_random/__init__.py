@@ -1,5 +1,5 @@
-"""Random numbers: the derivation, the generators and the keyed permutation.
+"""Random numbers: SplitMix64, its draws, the seed derivation, keyed permutations.
 
-Knows seeds, epochs, steps, slots and streams as 64-bit words, and memory to fill.
-Must not know samples, batches, samplers or who draws.
+It knows integers and arrays.
+It must not know datasets, batches or threads.
 """

@@ -1,5 +1,5 @@
-"""Loops in C, and the choice of the variant that this processor runs.
+"""Loops in C, compiled for the baseline and for AVX2, and their choice at import.
 
-Knows memory and numbers: floats, bytes, words, rows.
-Must not know samples, batches, datasets or operations; README.md says how a loop is added.
+It knows pointers, counts and constants.
+It must not know Python objects, random keys or batches.
 """

@@ -1,5 +1,8 @@
 """The native augmentations, by name.
 
+It knows images [C, H, W], samples and random draws.
+It must not know batches, other datasets or the loader.
+
 As ``ImageBatchCollator(augment=...)`` they run inside the pass that makes the batch, without
 the GIL; called as ``augmentation(rng, image)`` they edit a float32 array [C, H, W] in place and
 give the same bytes. ``onemodel.Compose`` puts several in a row and mixes them with Python

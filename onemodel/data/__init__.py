@@ -1,1 +1,5 @@
-"""Data files shipped with onemodel; see `README.md` in this folder for their origin."""
+"""Data files of the package: the digits and the canonical digests (see README.md here).
+
+It knows nothing: it has no code.
+It must not know any other part.
+"""

@@ -1,4 +1,8 @@
-"""Datasets: what `dataset[i]` can stand on. This module only names them."""
+"""Datasets: samples, rows and columns by index.
+
+It knows arrays, images, tables and files.
+It must not know samplers, augmentations, transforms or the loader.
+"""
 
 from onemodel.datasets.arrays import ArrayDataset
 from onemodel.datasets.digits import DigitLines

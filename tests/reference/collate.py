@@ -1,4 +1,4 @@
-"""Collation, by the plain route. Source: section 4 of the normative text, "Collation".
+"""Collation, by the reference path. Source: section 4 of the normative text, "Collation".
 
 Copy each sample to a contiguous scratch, let the augmentation edit the scratch in place, copy the
 result to the batch. One image after the other, no fusion.

@@ -178,7 +178,7 @@ def test_garbage_collection_of_the_stream_in_a_cycle():
 
 
 def test_garbage_collection_of_the_loader():
-    """The stream needs the loader's parts, not the loader; dropping both ends all."""
+    """The stream needs the loader's parts, not the loader; without both all threads end."""
     run("""
         loader = make()
         stream = loader.steps(0)
@@ -455,7 +455,7 @@ def test_a_consumer_in_another_thread():
 
 
 def test_two_consumers_who_both_wait():
-    """The step that both wait for comes last: the one who wakes passes the bell on."""
+    """The step that both wait for comes last: the one who wakes notifies the other."""
     run("""
         first = threading.Event()
         class Gated(Lines):

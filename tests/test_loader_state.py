@@ -1,0 +1,243 @@
+"""Promise: a run is saved as a small dictionary and taken up at the step that comes next.
+
+The state counts what the consumer took and not what was built ahead. It is plain, the same in every
+process, applied once, and refused where it belongs to another run.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from reference.lines import GoldenLines, gain_and_offset
+from support import (
+    BATCH,
+    COUNT,
+    STEPS,
+    PackageSamples,
+    every_count,
+    expected_indices,
+    indices_of,
+    make_loader,
+    refused,
+    saved,
+    take,
+)
+
+import onemodel
+from onemodel import ImageBatchCollator, ShuffledSampler
+
+
+@every_count
+@pytest.mark.parametrize("taken", [0, 1, 4, STEPS])
+def test_state_counts_what_was_taken(workers, taken):
+    """Not what was built ahead: with workers the ring holds up to eight batches more."""
+    with make_loader(workers=workers) as loader:
+        stream, _ = take(loader, taken)
+        assert loader.state_dict()["next_step"] == taken
+        del stream
+
+
+def test_state_is_plain_and_names_the_run():
+    with make_loader() as loader:
+        take(loader, 2)
+        state = loader.state_dict()
+        assert set(state) == {
+            "version",
+            "next_step",
+            "seed",
+            "dataset_length",
+            "sampler",
+            "collator",
+        }
+        assert state["seed"] == 7
+        assert state["dataset_length"] == COUNT
+        assert json.loads(json.dumps(state)) == state
+
+
+def test_state_is_a_copy():
+    with make_loader() as loader:
+        stream, _ = take(loader, 2)
+        state = loader.state_dict()
+        next(stream)
+        assert state["next_step"] == 2
+        state["seed"] = 99
+        assert loader.state_dict()["seed"] == 7
+
+
+@every_count
+@pytest.mark.parametrize("taken", [0, 1, 5, STEPS, STEPS + 2, 3 * STEPS])
+def test_a_pass_is_resumed_in_its_middle(workers, taken):
+    """The next pass gives the rest of the epoch, the one after it the next epoch."""
+    with make_loader(workers=workers) as loader:
+        for _ in range(taken // STEPS):
+            assert len(list(loader)) == STEPS
+        if taken % STEPS:
+            take(loader, taken % STEPS)
+        state = json.loads(json.dumps(loader.state_dict()))
+    with make_loader(workers=workers) as fresh:
+        fresh.load_state_dict(state)
+        end = (taken // STEPS + 1) * STEPS
+        assert indices_of(fresh) == expected_indices(range(taken, end))
+        assert indices_of(fresh) == expected_indices(range(end, end + STEPS))
+
+
+STATE_SCRIPT = """
+import json
+from reference.lines import gain_and_offset
+from test_loader_state import make_with_augmentation
+print(json.dumps(make_with_augmentation().state_dict()))
+"""
+
+
+def make_with_augmentation():
+    lengths = list(range(COUNT))
+    return make_loader(
+        sampler=onemodel.BucketedSampler(lengths, BATCH, drop_last=False),
+        collate=ImageBatchCollator(augment=onemodel.Compose([gain_and_offset])),
+    )
+
+
+def test_the_state_is_the_same_in_another_process(needs_subprocess):
+    """A run goes on in a new process: nothing in the state may be an address or a salted hash."""
+    printed = subprocess.run(
+        [sys.executable, "-c", STATE_SCRIPT],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+        env=dict(os.environ, PYTHONPATH=os.pathsep.join(path for path in sys.path if path)),
+    ).stdout
+    with make_with_augmentation() as loader:
+        assert json.loads(printed) == loader.state_dict()
+        loader.load_state_dict(json.loads(printed))
+
+
+def test_a_state_is_applied_once():
+    with make_loader() as loader:
+        take(loader, 4)
+        state = loader.state_dict()
+    with make_loader() as fresh:
+        fresh.load_state_dict(state)
+        assert indices_of(fresh.steps(stop=6)) == expected_indices(range(4, 6))
+        assert indices_of(fresh.steps(0, 2)) == expected_indices(range(2))
+    with make_loader() as fresh:
+        fresh.load_state_dict(state)
+        fresh.load_state_dict(state)
+        assert indices_of(fresh) == expected_indices(range(4, 6))
+
+
+def test_an_explicit_start_or_epoch_wins_over_a_loaded_state():
+    with make_loader() as loader:
+        take(loader, 4)
+        state = loader.state_dict()
+    with make_loader() as fresh:
+        fresh.load_state_dict(state)
+        assert indices_of(fresh.steps(1, 3)) == expected_indices(range(1, 3))
+    with make_loader() as fresh:
+        fresh.load_state_dict(state)
+        fresh.set_epoch(2)
+        assert indices_of(fresh) == expected_indices(range(2 * STEPS, 3 * STEPS))
+
+
+def test_state_straight_after_loading():
+    with make_loader() as loader:
+        take(loader, 4)
+        state = loader.state_dict()
+    with make_loader() as fresh:
+        fresh.load_state_dict(state)
+        assert fresh.state_dict() == state
+
+
+def test_steps_without_start_begin_at_the_beginning():
+    with make_loader() as loader:
+        assert indices_of(loader.steps(stop=2)) == expected_indices(range(2))
+
+
+@pytest.mark.parametrize(
+    ("field", "other"),
+    [
+        ("seed", lambda: make_loader(seed=8)),
+        ("dataset_length", lambda: make_loader(PackageSamples(GoldenLines(23, 2)))),
+        ("sampler", lambda: make_loader(sampler=ShuffledSampler(COUNT, BATCH))),
+        ("sampler", lambda: make_loader(sampler=ShuffledSampler(COUNT, 5, drop_last=False))),
+        ("sampler", lambda: make_loader(sampler=onemodel.SequentialSampler(COUNT, BATCH))),
+        ("collator", lambda: make_loader(collate=ImageBatchCollator(width_multiple=8))),
+        (
+            "collator",
+            lambda: make_loader(collate=ImageBatchCollator(width_multiple=4, pad_value=1.0)),
+        ),
+    ],
+    ids=["seed", "length", "drop_last", "batch_size", "kind", "width_multiple", "pad_value"],
+)
+def test_a_state_of_another_run_is_refused(field, other):
+    state = saved(make_loader())
+    theirs = saved(other())
+    with make_loader() as loader:
+        if field == "dataset_length":  # the sampler of the longer dataset differs as well
+            theirs["sampler"] = state["sampler"]
+        with refused(ValueError, field, state[field], theirs[field]):
+            loader.load_state_dict(theirs)
+        assert indices_of(loader) == expected_indices(range(STEPS))
+
+
+def test_the_sampler_is_recognised_by_its_contents():
+    """Same type, same sizes, other lengths or shares: another run."""
+
+    def bucketed(lengths):
+        return make_loader(sampler=onemodel.BucketedSampler(lengths, BATCH))
+
+    def mixing(shares):
+        return make_loader(sampler=onemodel.MixingSampler([10, 12], shares, BATCH))
+
+    lengths = list(range(COUNT))
+    assert saved(bucketed(lengths)) == saved(bucketed(np.array(lengths)))
+    assert saved(mixing([0.5, 0.5])) == saved(mixing(np.array([0.5, 0.5])))
+    for mine, theirs in (
+        (bucketed(lengths), bucketed(lengths[::-1])),
+        (mixing([0.5, 0.5]), mixing([0.5, 0.25])),
+    ):
+        with theirs, mine, refused(ValueError, "sampler"):
+            mine.load_state_dict(theirs.state_dict())
+
+
+@pytest.mark.parametrize("version", [0, 99, "1", None], ids=repr)
+def test_a_state_of_another_version_is_refused(version):
+    state = saved(make_loader()) | {"version": version}
+    with make_loader() as loader, refused((ValueError, TypeError), "version", repr(version)):
+        loader.load_state_dict(state)
+
+
+@pytest.mark.parametrize(
+    "field", ["version", "next_step", "seed", "dataset_length", "sampler", "collator"]
+)
+def test_a_state_with_a_field_missing_is_refused(field):
+    state = saved(make_loader())
+    del state[field]
+    with make_loader() as loader, refused((ValueError, KeyError), field):
+        loader.load_state_dict(state)
+
+
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [
+        (-1, ValueError),
+        (2**64 + 1, ValueError),
+        (1.5, TypeError),
+        (True, TypeError),
+        ("3", TypeError),
+    ],
+    ids=repr,
+)
+def test_next_step_is_checked(value, error):
+    state = saved(make_loader()) | {"next_step": value}
+    with make_loader() as loader, refused(error, "next_step", value):
+        loader.load_state_dict(state)
+
+
+@pytest.mark.parametrize("state", [None, 5, "state", []], ids=repr)
+def test_a_state_is_a_dict(state):
+    with make_loader() as loader, pytest.raises(TypeError):
+        loader.load_state_dict(state)
