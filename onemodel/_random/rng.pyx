@@ -69,12 +69,18 @@ cdef object new_array(name, size, dtype):
         raise MemoryError(f"no memory for an array of {name} {size!r}") from None
 
 
+cdef bint is_number(value) except *:
+    """Whether a value other than a float or an int may be read by float()."""
+    if isinstance(value, (bool, str, bytes, bytearray)) or getattr(value, "ndim", 0):
+        return False
+    if isinstance(value, (numbers.Complex, np.ma.MaskedArray, np.bool_)):
+        return isinstance(value, numbers.Real)
+    return True
+
+
 cdef double finite(name, value) except? -1:
     """A number as a finite float64."""
-    if isinstance(value, (bool, str, bytes, bytearray)) or getattr(value, "ndim", 0) or (
-        isinstance(value, (numbers.Complex, np.ma.MaskedArray, np.bool_))
-        and not isinstance(value, numbers.Real)
-    ):
+    if type(value) is not float and type(value) is not int and not is_number(value):
         raise TypeError(f"{name} must be a number, got {value!r}")
     try:
         number = float(value)
