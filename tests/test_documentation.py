@@ -1,4 +1,4 @@
-"""Promise: what the documentation says is true. Examples run, links lead somewhere, names have texts.
+"""Promise: what the documentation says is true; examples run, links work, and names have texts.
 
 Examples are Python code blocks of the Markdown files and docstrings of all modules, compiled ones
 included. The pages lie in the source tree only; where it is not there, as when the tests run
