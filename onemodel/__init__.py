@@ -1,10 +1,10 @@
 """The training data loader whose every batch can be replayed, anywhere."""
 
 from onemodel import augment, datasets, image, transforms
+from onemodel._batch.digest import digest
+from onemodel._batch.key import BatchKey
 from onemodel._collate.collator import ImageBatchCollator
 from onemodel._collate.image_batch import ImageBatch
-from onemodel._common.batch_key import BatchKey
-from onemodel._engine.digest import digest
 from onemodel._memory.pool import BufferPool
 from onemodel._random.permutation import KeyedPermutation
 from onemodel._random.rng import SampleRng, derive, mix

@@ -6,19 +6,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal, Self
 
+from onemodel._batch.digest import digest
+from onemodel._builders.array_builder import ArrayBatchBuilder
+from onemodel._builders.native import native_lane
+from onemodel._builders.sample_builder import SampleBatchBuilder
+from onemodel._builders.step_builder import BatchBuilder, StepBuilder, dataset_length
 from onemodel._common import threads
 from onemodel._common.arguments import check_flag
 from onemodel._common.describe import describe
 from onemodel._common.integers import TWO_64, check_integer, check_uint64
-from onemodel._engine.array_builder import ArrayBatchBuilder
 from onemodel._engine.devices import Finish, resolve
-from onemodel._engine.digest import digest
-from onemodel._engine.native import native_lane
 from onemodel._engine.prefetch import BatchSequence, Cursor, Pass, Prefetcher
-from onemodel._engine.sample_builder import SampleBatchBuilder
 from onemodel._engine.state import check_state, make_state
 from onemodel._engine.stats import LoaderStats
-from onemodel._engine.step_builder import BatchBuilder, StepBuilder, dataset_length
 from onemodel._memory.pool import BufferPool
 from onemodel._random.rng import derive
 from onemodel._random.streams import AUGMENTATION_STREAM, ROW_STREAM, TRANSFORM_STREAM

@@ -14,8 +14,8 @@ from reference.samplers import ShuffledSampler
 from support import assert_same_bytes, refused
 
 import onemodel
-from onemodel._common.batch_key import BatchKey
-from onemodel._engine.array_builder import ArrayBatchBuilder
+from onemodel._batch.key import BatchKey
+from onemodel._builders.array_builder import ArrayBatchBuilder
 from onemodel._memory.pool import BufferPool
 from onemodel._random.rng import SampleRng
 from onemodel.datasets import ArrayDataset

@@ -20,11 +20,13 @@ ROOT = Path(__file__).resolve().parent.parent / "onemodel"
 # The lowest first. Folders of one level are neighbours, which do not import each other.
 LEVELS = (
     {"_common"},
+    {"_batch"},
     {"_memory"},
     {"_simd"},
     {"_random"},
     {"augment", "transforms", "datasets", "image", "data"},
     {"_collate", "_samplers"},
+    {"_builders"},
     {"_engine"},
     {"loader"},
     {"__init__"},

@@ -24,7 +24,7 @@ from support import (
 )
 
 from onemodel import BatchKey, ImageBatchCollator, Sample, ShuffledSampler
-from onemodel._engine.sample_builder import SampleBatchBuilder
+from onemodel._builders.sample_builder import SampleBatchBuilder
 
 
 class Broken(Recording):

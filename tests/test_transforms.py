@@ -10,8 +10,8 @@ from reference import transforms as twin
 from support import WORDS, assert_same_bytes, refused
 
 import onemodel
-from onemodel._common.batch_key import BatchKey
-from onemodel._engine.array_builder import ArrayBatchBuilder
+from onemodel._batch.key import BatchKey
+from onemodel._builders.array_builder import ArrayBatchBuilder
 from onemodel._memory.pool import BufferPool
 from onemodel._random.batch_rng import BatchRng
 from onemodel._random.rng import SampleRng, derive

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onemodel import augment, transforms
+from onemodel._batch.digest import digest
 from onemodel._collate.collator import ImageBatchCollator
-from onemodel._engine.digest import digest
 from onemodel._random.rng import SampleRng, mix
 from onemodel._samplers.bucketing import BucketedSampler
 from onemodel._samplers.samplers import MixingSampler, Sampler, SequentialSampler, ShuffledSampler

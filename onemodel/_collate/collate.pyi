@@ -4,8 +4,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onemodel._batch.key import BatchKey
 from onemodel._collate.inputs import CollateInputs
-from onemodel._common.batch_key import BatchKey
 from onemodel._memory.pool import BufferPool
 from onemodel._random.rng import SampleRng
 from onemodel.augment.protocol import Chain

@@ -13,7 +13,7 @@ import numpy as np
 
 from onemodel._collate.errors import augment_error
 from onemodel._collate.inputs cimport CollateInputs, Inputs, Slot
-from onemodel._common.notes import note_slot
+from onemodel._batch.notes import note_slot
 from onemodel._memory.pool cimport Block, BufferPool, exceeds_cache, memory
 from onemodel._random.rng cimport SampleRng, derive_prefix, derive_suffix
 from onemodel._random.streams cimport AUGMENTATION_STREAM

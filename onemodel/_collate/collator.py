@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onemodel._batch.key import BatchKey
 from onemodel._collate import collate
 from onemodel._collate.image_batch import ImageBatch
 from onemodel._collate.inputs import CollateInputs, from_columns, from_samples
 from onemodel._common.arguments import rebuild
-from onemodel._common.batch_key import BatchKey
 from onemodel._common.compose import Compose
 from onemodel._common.describe import describe
 from onemodel._common.integers import check_integer
@@ -112,9 +112,7 @@ class ImageBatchCollator:
         if padded >= 2**31:
             raise ValueError(f"the padded width must be below 2**31, got {padded}")
         if self._chain is not None:
-            arrays = collate.collate(
-                inputs, self._pool, padded, self._pad_value, self._chain, key
-            )
+            arrays = collate.collate(inputs, self._pool, padded, self._pad_value, self._chain, key)
         else:
             assert self._augment is not None  # of nothing there is a chain
             arrays = collate.collate_each(

@@ -1,7 +1,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from onemodel._common.batch_key import BatchKey
+from onemodel._batch.key import BatchKey
 from onemodel.datasets.columns import Columns
 from onemodel.datasets.sample import Sample
 

@@ -9,7 +9,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from onemodel._common.notes import note_slot
+from onemodel._batch.notes import note_slot
 from onemodel._memory.arrays cimport CONTIGUOUS, Array, array_of
 from onemodel._simd.cache_hint cimport prefetch_row
 from onemodel.datasets.columns cimport Columns

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from onemodel._common.batch_structure import map_arrays
-from onemodel._common.notes import note_finish
+from onemodel._batch.notes import note_finish
+from onemodel._batch.structure import map_arrays
 
 __all__ = ["Finish", "resolve"]
 

@@ -15,10 +15,10 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
+from onemodel._builders.lane import Lane
 from onemodel._common.integers import TWO_64
 from onemodel._engine.concurrency import WorkerLimit
 from onemodel._engine.ring import Ring
-from onemodel._native.lane import Lane
 
 __all__ = ["BatchSequence", "Cursor", "Pass", "Prefetcher"]
 
@@ -270,7 +270,11 @@ class BatchSequence:
     async def __anext__(self) -> Any:
         """Return the next batch; the event loop runs while a worker builds it."""
         prefetcher = self._prefetcher if self._prefetcher is not None else self._begin()
-        if prefetcher is not None and prefetcher.ring.workers_alive and not prefetcher.ring.is_ready:
+        if (
+            prefetcher is not None
+            and prefetcher.ring.workers_alive
+            and not prefetcher.ring.is_ready
+        ):
             await asyncio.to_thread(prefetcher.ring.wait_ready)
         else:
             await asyncio.sleep(0)

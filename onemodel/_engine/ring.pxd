@@ -4,7 +4,7 @@ from cpython.pythread cimport PyThread_type_lock
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from onemodel._memory.lock cimport Lock
-from onemodel._native.lane cimport Lane, NativeBatch
+from onemodel._builders.lane cimport Lane, NativeBatch
 
 
 ctypedef enum SlotState:

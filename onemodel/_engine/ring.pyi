@@ -1,7 +1,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from onemodel._native.lane import Lane
+from onemodel._builders.lane import Lane
 
 __all__ = ["Ring"]
 

@@ -24,7 +24,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from onemodel._memory.lock cimport acquire, generation as fork_generation, release
-from onemodel._native.lane cimport BUILT, Lane, NativeBatch
+from onemodel._builders.lane cimport BUILT, Lane, NativeBatch
 
 import os
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onemodel._common.batch_structure import Field, fields, name_of, row_count
+from onemodel._batch.structure import Field, fields, name_of, row_count
 from onemodel.datasets.gather import gather_rows
 
 __all__ = ["ArrayDataset"]

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from onemodel.datasets.columns import Columns
 from onemodel._common.integers import check_integer
 from onemodel.datasets import table_files
+from onemodel.datasets.columns import Columns
 from onemodel.datasets.image_folder import Folder
 from onemodel.datasets.sample import Sample
 from onemodel.datasets.table_builder import (

@@ -9,7 +9,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from onemodel._common.batch_structure import field_of, name_of, put, take
+from onemodel._batch.structure import field_of, name_of, put, take
 from onemodel._common.integers import check_integer
 from onemodel._random.batch_rng import BatchRng
 

@@ -17,7 +17,7 @@ from onemodel._memory.arrays cimport CONTIGUOUS, Array, array_of
 from onemodel._random.batch_rng cimport BatchRng, rows_rng
 from onemodel._simd.cache_hint cimport prefetch_row
 from onemodel._random.rng cimport SampleRng
-from onemodel._common.batch_structure import field_of, put, take
+from onemodel._batch.structure import field_of, put, take
 from onemodel._simd.dispatch cimport loops, store_fence
 
 __all__ = ["NativeTransform", "RowChain"]

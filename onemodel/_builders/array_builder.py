@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from onemodel._common.batch_key import BatchKey
-from onemodel._common.batch_structure import Field, Structure, field_of, row_count, take
+from onemodel._batch.key import BatchKey
+from onemodel._batch.structure import Field, Structure, field_of, row_count, take
 from onemodel._common.compose import Compose
 from onemodel._common.describe import describe
 from onemodel._common.overrides import is_own
@@ -60,9 +60,7 @@ class ArrayBatchBuilder:
             parts: tuple[Transform, ...] = ()
         else:
             parts = (
-                transform.parts
-                if is_own(transform, Compose, "__call__", "parts")
-                else (transform,)
+                transform.parts if is_own(transform, Compose, "__call__", "parts") else (transform,)
             )
         # a subclass that overrides what indexing means is asked, and not looked through
         self._own = is_own(dataset, ArrayDataset, "__getitem__", "map_fields")

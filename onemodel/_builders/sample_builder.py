@@ -7,13 +7,11 @@ from functools import partial
 from operator import length_hint
 from typing import Any
 
-import numpy as np
-
+from onemodel._batch.key import BatchKey
+from onemodel._batch.notes import note_slot
 from onemodel._collate.collator import ImageBatchCollator
 from onemodel._collate.inputs import gather_samples
-from onemodel._common.batch_key import BatchKey
 from onemodel._common.describe import describe
-from onemodel._common.notes import note_slot
 from onemodel._common.overrides import is_own
 from onemodel._random.rng import SampleRng, slot_rng
 from onemodel._random.streams import TRANSFORM_STREAM

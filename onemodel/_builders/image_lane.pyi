@@ -1,7 +1,7 @@
 from typing import Any
 
-from onemodel._native.indices import IndexPlan
-from onemodel._native.lane import Lane
+from onemodel._builders.indices import IndexPlan
+from onemodel._builders.lane import Lane
 
 __all__ = ["image_lane"]
 

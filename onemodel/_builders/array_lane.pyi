@@ -1,9 +1,9 @@
 from collections.abc import Callable
 from typing import Any
 
+from onemodel._builders.indices import IndexPlan
+from onemodel._builders.lane import Lane
 from onemodel._memory.pool import BufferPool
-from onemodel._native.indices import IndexPlan
-from onemodel._native.lane import Lane
 from onemodel.transforms.protocol import RowChain
 
 __all__ = ["array_lane"]

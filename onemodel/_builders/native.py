@@ -5,15 +5,15 @@ A part whose class overrides what the lane passes over is asked, and the loader 
 
 from __future__ import annotations
 
+from onemodel._builders.array_builder import ArrayBatchBuilder
+from onemodel._builders.array_lane import array_lane
+from onemodel._builders.image_lane import image_lane
+from onemodel._builders.indices import IndexPlan, index_plan
+from onemodel._builders.lane import Lane
+from onemodel._builders.sample_builder import SampleBatchBuilder
+from onemodel._builders.step_builder import StepBuilder
 from onemodel._collate.collator import ImageBatchCollator
 from onemodel._common.overrides import is_own
-from onemodel._engine.array_builder import ArrayBatchBuilder
-from onemodel._engine.sample_builder import SampleBatchBuilder
-from onemodel._engine.step_builder import StepBuilder
-from onemodel._native.array_lane import array_lane
-from onemodel._native.image_lane import image_lane
-from onemodel._native.indices import IndexPlan, index_plan
-from onemodel._native.lane import Lane
 
 __all__ = ["native_lane"]
 

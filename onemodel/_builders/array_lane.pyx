@@ -8,8 +8,8 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 
 from onemodel._memory.pool cimport Block, exceeds_cache, header_memory
-from onemodel._native.indices cimport IndexPlan
-from onemodel._native.lane cimport BUILT, MOST_BUFFERS, NEEDS_PYTHON, Lane, NativeBatch
+from onemodel._builders.indices cimport IndexPlan
+from onemodel._builders.lane cimport BUILT, MOST_BUFFERS, NEEDS_PYTHON, Lane, NativeBatch
 from onemodel._random.rng cimport derive_prefix, derive_suffix
 from onemodel._random.streams cimport ROW_STREAM
 from onemodel._simd.float_mode cimport default_float_mode, restore_float_mode

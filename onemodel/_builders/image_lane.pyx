@@ -20,8 +20,8 @@ from onemodel._collate.collate cimport (
 )
 from onemodel._collate.inputs cimport Inputs, Slot, add_totals, allocate, point_at_columns
 from onemodel._memory.pool cimport Block, exceeds_cache, header_memory
-from onemodel._native.indices cimport IndexPlan
-from onemodel._native.lane cimport BUILT, NEEDS_PYTHON, Lane, NativeBatch
+from onemodel._builders.indices cimport IndexPlan
+from onemodel._builders.lane cimport BUILT, NEEDS_PYTHON, Lane, NativeBatch
 from onemodel._random.rng cimport derive_prefix
 from onemodel._simd.cache_hint cimport prefetch_row
 from onemodel._simd.float_mode cimport default_float_mode, restore_float_mode
