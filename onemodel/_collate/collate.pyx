@@ -18,7 +18,7 @@ from onemodel._random.rng cimport AUGMENTATION_STREAM, SampleRng, derive_prefix,
 from onemodel.datasets.sample cimport ImageSource
 from onemodel._collate.inputs cimport Slot, CollateInputs
 from onemodel.augment.protocol cimport (
-    ImageShape, Chain, Operation, draw_parameters, edit_image, edit_row,
+    Chain, ImageShape, Operation, draw_parameters, run_image, run_row,
 )
 from onemodel._simd.dispatch cimport Rows, store_fence, table
 
@@ -95,7 +95,7 @@ cdef void make_row(
     if source == NULL:
         load_row(inputs, image, channel, row, target)
         source = target
-    edit_row(work.operations, work.count, work.parameters, shape, channel, row, source, target)
+    run_row(work.operations, work.count, work.parameters, shape, channel, row, source, target)
 
 
 cdef void store_image(
@@ -158,7 +158,7 @@ cdef void make_image(
     draw_parameters(work.operations, work.count, &state, &shape, work.parameters)
     if not work.by_rows:
         load_rows(inputs, image, work.image)
-        edit_image(work.operations, work.count, work.parameters, &shape, work.image, work.scratch)
+        run_image(work.operations, work.count, work.parameters, &shape, work.image, work.scratch)
     if padded_width % 4 == 0:
         rows.width, rows.padded, rows.pad, rows.target = (
             shape.width, padded_width, work.pad, target
