@@ -163,6 +163,7 @@ def test_arguments_are_shown_and_read_only(kind):
     for name, value in MADE[kind].items():
         if kind is not RowChain:  # its attributes are those of the rows that come out
             assert getattr(made, name) == value
+        assert getattr(kind, name).__doc__
         if kind is not Compose:
             assert f"{name}={value!r}" in repr(made)
         for change in (lambda name=name: setattr(made, name, 1), lambda n=name: delattr(made, n)):

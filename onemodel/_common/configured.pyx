@@ -4,6 +4,8 @@ It keeps the arguments by name, and gives them, the repr and the pickle from the
 arguments have one address, and an object whose __init__ never ran is told from one that has none.
 """
 
+cimport cython
+
 from types import MappingProxyType
 
 __all__ = ["Argument", "Configured", "configure", "rebuild"]
@@ -66,21 +68,21 @@ cdef int check_initialised(Configured made) except -1:
     return 0
 
 
-# The read-only attribute that shows one argument of a class. What a class says in its docstring is
-# said here, for an attribute's __doc__ is its own.
-cdef class Argument:
-    cdef str name
-    cdef str doc
+@cython.binding(True)
+class Argument:
+    """The read-only attribute that shows one argument of a ``Configured`` class.
 
-    def __init__(self, str name not None, str doc not None):
-        self.name, self.doc = name, doc
+    Args:
+        name: the argument's.
+        doc: what ``help`` says of the attribute.
+    """
 
-    @property
-    def __doc__(self):
-        return self.doc
+    def __init__(self, name, doc):
+        self.name = name
+        self.__doc__ = doc
 
-    def __get__(self, made, kind):
-        return self if made is None else (<Configured?>made).arguments[self.name]
+    def __get__(self, made, kind=None):
+        return self if made is None else made.arguments[self.name]
 
     def __set__(self, made, value):
         raise AttributeError(f"{self.name} is read-only: make another {type(made).__name__}")

@@ -169,7 +169,9 @@ cdef void invert_row(
 
 
 cdef class Invert(RandomAugmentation):
-    """``1 - x`` for the whole image, with probability p: dark on light becomes light on dark.
+    """Invert(p=0.5)
+
+    ``1 - x`` for the whole image, with probability p: dark on light becomes light on dark.
 
     Draws: one ``next_single()``; applied where it is below p. Applies to rows.
 

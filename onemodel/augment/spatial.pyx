@@ -35,7 +35,9 @@ cdef void flip_row(
 
 
 cdef class HorizontalFlip(RandomAugmentation):
-    """Mirror every row, with probability p: column x becomes column W - 1 - x.
+    """HorizontalFlip(p=0.5)
+
+    Mirror every row, with probability p: column x becomes column W - 1 - x.
 
     Draws: one ``next_single()``; applied where it is below p. Applies to rows.
 
@@ -172,7 +174,7 @@ cdef class Shift(NativeAugmentation):
 
 
 cdef void blur_across(float *target, const float *source, int64_t width) noexcept nogil:
-    """(left + right) + (middle + middle) along one row; beyond its ends stands the end itself."""
+    """(left + right) + (middle + middle) along one row; beyond its ends lies the end itself."""
     cdef float outer, inner
     cdef int64_t last = width - 1
     if width > 2:
@@ -216,13 +218,15 @@ cdef void blur_image(
 
 
 cdef class Blur(RandomAugmentation):
-    """Soften the image, with probability p: the 3 x 3 binomial kernel [1 2 1] x [1 2 1] / 16.
+    """Blur(p=0.5)
+
+    Soften the image, with probability p: the 3 x 3 binomial kernel [1 2 1] x [1 2 1] / 16.
 
     Draws: one ``next_single()``; applied where it is below p. Applies to the
     whole image.
 
     Across and then down, each sum is ``(before + after) + (middle + middle)`` in float32; the
-    result is multiplied by 1/16. Beyond an edge stands the edge's own pixel.
+    result is multiplied by 1/16. Beyond an edge lies the edge's own pixel.
 
     Args:
         p: probability in [0, 1].

@@ -1,7 +1,7 @@
 """Mixup and CutMix: a batch's images and labels blended with those of partner rows.
 
 Source: docs/transforms.md. Mixup: Zhang et al., ICLR 2018; CutMix: Yun et al., ICCV 2019. What is
-changed: partners stand in small blocks of the global batch, so that shards of whole blocks give
+changed: partners come from small blocks of the global batch, so that shards of whole blocks give
 the rows of the unsharded batch; every row has a weight of its own; the weights' distribution is
 limited to what exact arithmetic can draw.
 """
@@ -122,7 +122,7 @@ class Mixup(Blending):
     """Each row blended with a partner's: ``x * w + x[partner] * (1 - w)``, labels alike.
 
     A row's partner is a row of the same block of ``block`` consecutive slots of the global
-    batch, itself included, among those that stand in this shard. So shards whose size is a
+    batch, itself included, among those in this shard. So shards whose size is a
     multiple of block give the rows of the unsharded batch; a block that a shard's edge cuts
     chooses among fewer.
 
