@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ["Field", "Structure", "field_of", "fields", "map_arrays", "put", "row_count", "take"]
+__all__ = ["Field", "Structure", "field_of", "fields", "map_arrays", "replace", "row_count", "take"]
 
 Field = int | str | None
 Structure = Any  # array | tuple[array, ...] | dict[str, array]
@@ -74,7 +74,7 @@ def take(batch: Structure, field: Field) -> Any:
     return batch if field is None else batch[field]
 
 
-def put(batch: Structure, field: Field, array: Any) -> Structure:
+def replace(batch: Structure, field: Field, array: Any) -> Structure:
     """Return a batch like this one with another array at ``field``; the batch itself stays."""
     if field is None:
         return array

@@ -12,10 +12,9 @@ import math
 import numpy as np
 
 from onemodel._common.array_checks import check_out
-from onemodel._memory.arrays cimport CONTIGUOUS, Array, array_of
+from onemodel._memory.arrays cimport CONTIGUOUS, Array, address, array_of
 from onemodel._simd.cache_hint cimport prefetch_row
-from onemodel.transforms.protocol cimport address
-from onemodel._simd.dispatch cimport loops, store_fence
+from onemodel._simd.dispatch cimport store_fence, loops
 
 __all__ = ["gather_rows"]
 
