@@ -12,7 +12,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from onemodel._common.array_checks import check_out, image_text
+from onemodel._common.arrays import check_out, image_text
 from onemodel.transforms.normalize import bytes_to_planar
 
 __all__ = ["gray8_to_planar", "rgb8_to_planar", "scale_and_shift"]

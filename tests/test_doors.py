@@ -1,7 +1,5 @@
 """What a review found at the doors: each was a crash or wrong bytes, and is an error now."""
 
-import array
-
 import numpy as np
 import pytest
 
@@ -16,7 +14,6 @@ from onemodel import (
     SampleRng,
     ShuffledSampler,
 )
-from onemodel._collate.inputs import Columns, from_columns
 from onemodel._engine.sample_builder import SampleBatchBuilder
 from onemodel._random.batch_rng import BatchRng
 from onemodel.augment import Erase, Shift
@@ -27,21 +24,6 @@ from onemodel.transforms._mixup import mix_rows
 from onemodel.transforms.protocol import RowChain
 
 LAST = 2**64 - 1
-
-
-def columns(**others):
-    return {
-        "pixels": np.zeros(6, np.float32),
-        "offsets": np.array([0, 2, 6], np.int64),
-        "widths": np.array([1, 2], np.int64),
-        "targets": np.arange(3, dtype=np.int32),
-        "target_offsets": np.array([0, 1, 3], np.int64),
-        "labels": np.zeros(2, np.int32),
-        "channels": 1,
-        "height": 2,
-        "scale": np.ones(1, np.float32),
-        "shift": np.zeros(1, np.float32),
-    } | others
 
 
 def test_a_list_that_changes_during_collation():
@@ -82,19 +64,6 @@ def test_slots_beyond_int64():
     ImageBatchCollator()(samples, BatchKey(0, 0, 0, 2**63, np.zeros(1, np.int64)))
     with pytest.raises(TypeError, match=str(2**63)):
         ImageBatchCollator()([3], BatchKey(0, 0, 0, 2**63, np.zeros(1, np.int64)))
-
-
-def test_columns_are_arrays_and_made_once():
-    with pytest.raises(TypeError, match="NumPy arrays"):
-        Columns(**columns(target_offsets=array.array("q", [0, 1, 3])))
-    made = Columns(**columns())
-    with pytest.raises(TypeError, match="once"):
-        made.__init__(**columns())
-    refused = Columns.__new__(Columns)
-    with pytest.raises(ValueError, match="must"):
-        refused.__init__(**columns(labels=np.zeros(1000, np.int32)))
-    with pytest.raises(IndexError):
-        from_columns(refused, np.array([500], np.int64), 0)
 
 
 def test_programs_and_augmentations_are_made_once():

@@ -11,7 +11,7 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from onemodel._common.array_checks import augment_error
+from onemodel._collate.errors import augment_error
 from onemodel._memory.arrays cimport WRITABLE, Array, array_of
 from onemodel._memory.pool cimport Block, BufferPool, memory, exceeds_cache
 from onemodel._random.rng cimport AUGMENTATION_STREAM, SampleRng, derive_prefix, derive_suffix

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onemodel._collate import collate
-from onemodel._collate.inputs import CollateInputs, Columns, from_columns, from_samples
+from onemodel._collate.inputs import CollateInputs, from_columns, from_samples
 from onemodel._common.batch_key import BatchKey
 from onemodel._common.compose import Compose
 from onemodel._common.describe import describe
@@ -21,6 +21,7 @@ from onemodel._common.integers import check_integer
 from onemodel._memory.pool import BufferPool
 from onemodel._random.rng import SampleRng
 from onemodel.augment.protocol import Chain, NativeAugmentation
+from onemodel.datasets.columns import Columns
 from onemodel.datasets.sample import Sample
 
 __all__ = ["ImageBatch", "ImageBatchCollator"]

@@ -4,30 +4,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onemodel.datasets.columns import Columns
 from onemodel.datasets.sample import Sample
 
-__all__ = ["CollateInputs", "Columns", "from_columns", "from_samples", "pick"]
-
-class Columns:
-    def __init__(
-        self,
-        pixels: NDArray[Any],
-        offsets: NDArray[np.int64],
-        widths: NDArray[np.int64],
-        targets: NDArray[np.int32],
-        target_offsets: NDArray[np.int64],
-        labels: NDArray[np.int32],
-        channels: int,
-        height: int,
-        scale: NDArray[np.float32],
-        shift: NDArray[np.float32],
-    ) -> None: ...
-    @property
-    def count(self) -> int: ...
-    @property
-    def channels(self) -> int: ...
-    @property
-    def height(self) -> int: ...
+__all__ = ["CollateInputs", "from_columns", "from_samples", "pick"]
 
 class CollateInputs:
     @property

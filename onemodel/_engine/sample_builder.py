@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from onemodel._collate.collator import ImageBatchCollator
-from onemodel._collate.inputs import Columns, pick
+from onemodel._collate.inputs import pick
 from onemodel._common.batch_key import BatchKey
 from onemodel._common.describe import describe
 from onemodel._random.rng import SampleRng, slot_rng
+from onemodel.datasets.columns import Columns
 from onemodel.datasets.sample import Sample
 
 __all__ = ["SampleBatchBuilder"]

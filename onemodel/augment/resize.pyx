@@ -11,7 +11,7 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from onemodel._common.array_checks import image_text
+from onemodel._common.arrays import image_text
 from onemodel._memory.arrays cimport CONTIGUOUS, WRITABLE, Array, array_of
 from onemodel._common.integers import check_integer
 from onemodel._random.rng cimport SampleRng

@@ -9,10 +9,10 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from onemodel._common.array_checks import check_out
+from onemodel._common.arrays import check_out
+from onemodel._memory.address cimport address_of
 from onemodel._memory.arrays cimport CONTIGUOUS, Array, array_of
 from onemodel._simd.cache_hint cimport prefetch_row
-from onemodel.transforms.protocol cimport address
 from onemodel._simd.dispatch cimport store_fence, table
 
 __all__ = ["gather_rows"]
@@ -72,8 +72,8 @@ def gather_rows(source, indices, out=None, bint non_temporal=False):
     if out.size == 0 or out.dtype.itemsize == 0:
         return out
     layout_of(&layout, source.shape[1:], source.strides[1:], source.dtype.itemsize)
-    cdef const char *base = address(source)
-    cdef char *target = address(out)
+    cdef const char *base = address_of(source)
+    cdef char *target = address_of(out)
     cdef int64_t stride = source.strides[0]
     cdef int64_t row_bytes = out.nbytes // rows
     non_temporal = non_temporal and layout.rank == 0 and row_bytes & 3 == 0

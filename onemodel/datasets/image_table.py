@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from onemodel._collate.inputs import Columns
+from onemodel._common.arrays import plain_array, read_only
 from onemodel._common.integers import check_integer
 from onemodel.datasets import table_files
+from onemodel.datasets.columns import Columns
 from onemodel.datasets.image_folder import Folder
+from onemodel.datasets.made_once import MadeOnce
 from onemodel.datasets.sample import Sample
 from onemodel.datasets.table_builder import (
     ColumnWriter,
@@ -22,15 +24,15 @@ from onemodel.datasets.table_builder import (
     columns_of_samples,
 )
 from onemodel.datasets.table_columns import (
+    Conversion,
     conversion,
-    frozen,
     int32_column,
     int64_column,
     offsets_of,
 )
 
 
-class ImageTable:
+class ImageTable(MadeOnce):
     """A columnar dataset of ragged images: one buffer of pixels, no Python object per image.
 
     Images share channels C and height H and have widths W_i of their own. `table[i]` is a
@@ -44,15 +46,17 @@ class ImageTable:
     - `labels` int32 [n];
     - `channels`, `height`, and float32 [C] each `mean`, `std`, `scale`, `shift`;
     - `names`: where each image came from, or None;
-    - `columns`: all of it as the kernels' own `inputs.Columns`, by which `ImageBatchCollator`
-      makes a batch without one object a sample.
+    - `columns`: all of it as `Columns`, from which `ImageBatchCollator` makes a batch without one
+      object a sample.
 
-    All columns are C-contiguous and read-only. Pixels of dtype uint8 become float32 when they are
-    read, as `image.gray8_to_planar` and `image.rgb8_to_planar` do it: `p * scale - shift` with
-    `scale = 1 / (255 * std)` and `shift = mean / std`, each operation rounded to float32. `mean`
-    and `std` say nothing about float32 pixels, which are given out as they are.
+    All columns are C-contiguous and read-only, and no attribute can be set. Pixels of dtype uint8
+    become float32 when they are read, as `image.gray8_to_planar` and `image.rgb8_to_planar` do it:
+    `p * scale - shift` with `scale = 1 / (255 * std)` and `shift = mean / std`, each operation
+    rounded to float32. `mean` and `std` say nothing about float32 pixels, which are given out as
+    they are, as read-only views.
 
-    Make one with `from_samples`, `from_arrays`, `from_folder` or `open`.
+    Make one with `from_samples`, `from_arrays`, `from_folder` or `open`. A pickle holds the columns
+    by value. Of a table that was opened with `memory_map` it holds the path.
 
     >>> import numpy as np
     >>> images = [np.full((2, 3), 51, dtype=np.uint8), np.zeros((2, 5), dtype=np.uint8)]
@@ -64,6 +68,8 @@ class ImageTable:
     >>> table.widths.tolist()
     [3, 5]
     """
+
+    _own = frozenset({"_columns", "_conversion", "_names", "_directory"})
 
     def __init__(
         self,
@@ -80,7 +86,7 @@ class ImageTable:
         std: float | Sequence[float] = 1.0,
         names: Iterable[str] | None = None,
     ) -> None:
-        """Take columns as they are, without a copy where the dtype fits: do not change them later.
+        """Take the columns: all but the pixels are copied; do not change those later.
 
         Args:
             pixels: uint8 or float32, flat and contiguous, of sum(C * H * W_i) elements.
@@ -100,52 +106,118 @@ class ImageTable:
             TypeError, ValueError: a column of another dtype, length or range; the message names
                 the column, what was expected and what was found.
         """
-        self.channels = check_integer("channels", channels, 1, 2**31)
-        self.height = check_integer("height", height, 1, 2**31)
-        self.widths = frozen(int64_column("widths", widths))
-        count = len(self.widths)
+        self._begin()
+        channels = check_integer("channels", channels, 1, 2**31)
+        height = check_integer("height", height, 1, 2**31)
+        widths = int64_column("widths", widths)
+        count = len(widths)
         if not count:
-            raise ValueError("a table needs at least 1 image, got 0")
-        low, high = self.widths.min(), self.widths.max()
+            raise ValueError("widths must be of at least 1 image, got 0")
+        low, high = widths.min(), widths.max()
         if low < 1 or high >= 2**31:
             raise ValueError(f"widths must be in [1, 2**31), got {low} to {high}")
 
         # As Python integers, which do not wrap; the sums below cannot either after this.
-        elements = int(self.widths.sum()) * self.channels * self.height
-        self.pixels = _checked_pixels(pixels, elements)
-        if offsets is None:
-            offsets = offsets_of(self.widths * (self.channels * self.height))
-        self.offsets = frozen(int64_column("offsets", offsets, count + 1))
-        self.targets = frozen(int32_column("targets", targets))
+        elements = int(widths.sum()) * channels * height
+        pixels = _checked_pixels(pixels, elements)
+        expected = offsets_of(widths * (channels * height))
+        if offsets is not None:
+            _check_offsets(int64_column("offsets", offsets, count + 1), expected)
         if target_offsets is None:
             target_offsets = np.zeros(count + 1, dtype=np.int64)
-        self.target_offsets = frozen(int64_column("target_offsets", target_offsets, count + 1))
-        labels = np.zeros(count, dtype=np.int32) if labels is None else labels
-        self.labels = frozen(int32_column("labels", labels))
-        if len(self.labels) != count:
-            raise ValueError(f"labels must be one an image, {count}, got {len(self.labels)}")
-        self.names = None if names is None else tuple(names)
-        if self.names is not None and len(self.names) != count:
-            raise ValueError(f"names must be one an image, {count}, got {len(self.names)}")
-
-        self._conversion = conversion(mean, std, self.channels)
-        self.mean = frozen(self._conversion.mean)
-        self.std = frozen(self._conversion.std)
-        self.scale = frozen(self._conversion.scale)
-        self.shift = frozen(self._conversion.shift)
-        # What the collation reads; it checks that the offsets fit the widths and the targets.
-        self.columns = Columns(
-            self.pixels,
-            self.offsets,
-            self.widths,
-            self.targets,
-            self.target_offsets,
-            self.labels,
-            self.channels,
-            self.height,
-            self.scale,
-            self.shift,
+        labels = int32_column("labels", np.zeros(count, np.int32) if labels is None else labels)
+        if len(labels) != count:
+            raise ValueError(f"labels must be one an image, {count}, got {len(labels)}")
+        used = conversion(mean, std, channels)
+        columns = Columns(
+            pixels,
+            expected,
+            widths,
+            int32_column("targets", targets),
+            int64_column("target_offsets", target_offsets, count + 1),
+            labels,
+            channels,
+            height,
+            used.scale,
+            used.shift,
         )
+        self._set(columns, used, None if names is None else _checked_names(names, count))
+
+    def _set(self, columns: Columns, used: Conversion, names: tuple[str, ...] | None) -> None:
+        self._conversion = Conversion(*(read_only(numbers) for numbers in used))
+        self._names = names
+        self._directory: str | None = None  # of a table that is mapped
+        self._columns = columns
+
+    @property
+    def columns(self) -> Columns:
+        """All columns, as kernels read them."""
+        return self._columns
+
+    @property
+    def channels(self) -> int:
+        """C of every image."""
+        return self._columns.channels
+
+    @property
+    def height(self) -> int:
+        """H of every image."""
+        return self._columns.height
+
+    @property
+    def pixels(self) -> NDArray[Any]:
+        """The pixels of all images, uint8 or float32, flat."""
+        return self._columns.arrays["pixels"]
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """Where each image begins in `pixels`, and where the last one ends, int64 [n + 1]."""
+        return self._columns.arrays["offsets"]
+
+    @property
+    def widths(self) -> NDArray[np.int64]:
+        """W of each image, int64 [n]."""
+        return self._columns.arrays["widths"]
+
+    @property
+    def targets(self) -> NDArray[np.int32]:
+        """The targets of all images, int32, flat."""
+        return self._columns.arrays["targets"]
+
+    @property
+    def target_offsets(self) -> NDArray[np.int64]:
+        """Where each target begins in `targets`, and where the last one ends, int64 [n + 1]."""
+        return self._columns.arrays["target_offsets"]
+
+    @property
+    def labels(self) -> NDArray[np.int32]:
+        """The label of each image, int32 [n]."""
+        return self._columns.arrays["labels"]
+
+    @property
+    def mean(self) -> NDArray[np.float32]:
+        """Of uint8 pixels on the scale 0..1, float32 [C]."""
+        return self._conversion.mean
+
+    @property
+    def std(self) -> NDArray[np.float32]:
+        """Of uint8 pixels on the scale 0..1, float32 [C]."""
+        return self._conversion.std
+
+    @property
+    def scale(self) -> NDArray[np.float32]:
+        """1 / (255 * std), float32 [C]."""
+        return self._conversion.scale
+
+    @property
+    def shift(self) -> NDArray[np.float32]:
+        """Mean / std, float32 [C]."""
+        return self._conversion.shift
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Where each image came from."""
+        return self._names
 
     @classmethod
     def from_samples(
@@ -216,9 +288,9 @@ class ImageTable:
         """Decode a folder of images into a uint8 table; needs Pillow (`onemodel[images]`).
 
         Images are taken in the order of their relative paths, compared by code point, and scaled
-        to `height` with their proportions kept; `onemodel.datasets.image_folder` says how, and what the
-        labels file holds. The bytes are Pillow's and may change with its version: `save` the table
-        to keep them. `names` holds the paths.
+        to `height` with their proportions kept; `onemodel.datasets.image_folder` says how, and what
+        the labels file holds. The bytes are Pillow's and may change with its version: `save` the
+        table to keep them. `names` holds the paths.
 
         Raises:
             ModuleNotFoundError: Pillow is missing.
@@ -237,35 +309,34 @@ class ImageTable:
     def open(cls, directory: str | os.PathLike[str], *, memory_map: bool = True) -> ImageTable:
         """Open a table that `save` or `onemodel pack` wrote.
 
+        Only the pixels are mapped; all other columns are read and checked. Pixels that are not in
+        this machine's byte order (float32 on a big-endian machine) are read and converted now.
+
+        A mapped file must stay as it is while the table is in use. If another program changes
+        `pixels.npy`, so do the images (`onemodel check` finds that). If it is cut short, reading
+        beyond its end stops the process with SIGBUS: the system gives a program no error to raise.
+
         Args:
             directory: where it lies; `onemodel.datasets.table_files` describes the files.
-            memory_map: map the columns, so that pixels are read when they are used; False reads
+            memory_map: map the pixels, so that they are read when they are used; False reads
                 everything into memory now.
 
         Raises:
             FileNotFoundError: no such directory, or a file is missing.
-            ValueError: a file is foreign, truncated, of another version or at odds with another;
-                the message names the file, what was expected and what was found.
+            ValueError: a file is foreign, damaged, truncated, of another version or at odds with
+                another; the message names the file, what was expected and what was found.
         """
+        if not isinstance(memory_map, bool | np.bool_):
+            raise TypeError(f"memory_map must be a bool, got {memory_map!r}")
         place = Path(directory)
-        manifest = table_files.read_manifest(place)
-        columns: dict[str, Any] = {
-            name: table_files.read_column(place, name, memory_map=memory_map)
-            for name in table_files.COLUMNS
-        }
-        count = manifest["images"]
-        if columns["widths"].shape != (count,):
-            raise ValueError(
-                f"{place / 'widths.npy'}: expected {count} images as the manifest says, "
-                f"found shape {columns['widths'].shape}"
-            )
-        if table_files.NAMES in manifest["files"]:
-            columns["names"] = table_files.read_names(place, count)
-        settings = {name: manifest[name] for name in ("channels", "height", "mean", "std")}
+        columns = _read(place, memory_map=bool(memory_map))
         try:
-            return cls(**columns, **settings)
+            made = cls(**columns)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{place}: expected columns that fit together: {error}") from error
+        if memory_map:
+            made._directory = str(place.absolute())
+        return made
 
     def save(self, directory: str | os.PathLike[str]) -> None:
         """Write the table to a new directory, whole or not at all.
@@ -290,8 +361,13 @@ class ImageTable:
                 std=self.std.tolist(),
             )
 
+    def _recipe(self) -> tuple[Any, ...]:
+        if self._directory is not None:
+            return _fill_from_disk, self._directory
+        return _fill, self._columns, self._conversion, self._names
+
     def __len__(self) -> int:
-        return len(self.widths)
+        return self._columns.count
 
     def __repr__(self) -> str:
         low, high = int(self.widths.min()), int(self.widths.max())
@@ -307,21 +383,82 @@ class ImageTable:
             position = check_integer("index", index, -count, count) % count
         except ValueError as error:
             raise IndexError(str(error)) from None
-        pixels = self.pixels[self.offsets[position] : self.offsets[position + 1]]
-        image = pixels.reshape(self.channels, self.height, -1)
+        columns = self._columns
+        arrays = columns.arrays
+        shape = columns.channels, columns.height, int(arrays["widths"][position])
+        start = int(arrays["offsets"][position])
+        image = arrays["pixels"][start : start + shape[0] * shape[1] * shape[2]].reshape(shape)
         if image.dtype == np.uint8:
             image = self._conversion.to_float32(image)
-        target = self.targets[self.target_offsets[position] : self.target_offsets[position + 1]]
-        return Sample(image, target, int(self.labels[position]))
+        first, stop = arrays["target_offsets"][position : position + 2]
+        return Sample(image, arrays["targets"][first:stop], int(arrays["labels"][position]))
+
+
+def _fill(
+    made: ImageTable, columns: Columns, used: Conversion, names: tuple[str, ...] | None
+) -> None:
+    """Make ``made`` from its pickled columns."""
+    made._begin()
+    made._set(columns, used, names)
+
+
+def _fill_from_disk(made: ImageTable, directory: str) -> None:
+    """Make ``made`` from the directory that was pickled."""
+    place = Path(directory)
+    ImageTable.__init__(made, **_read(place, memory_map=True))
+    made._directory = directory
+
+
+def _read(place: Path, *, memory_map: bool) -> dict[str, Any]:
+    """Read a table's files as the arguments of `ImageTable`."""
+    manifest = table_files.read_manifest(place)
+    columns: dict[str, Any] = {
+        name: table_files.read_column(place, name, memory_map=memory_map and name == "pixels")
+        for name in table_files.COLUMNS
+    }
+    count = manifest["images"]
+    if columns["widths"].shape != (count,):
+        raise ValueError(
+            f"{place / 'widths.npy'}: expected {count} images as the manifest says, "
+            f"found shape {columns['widths'].shape}"
+        )
+    if table_files.NAMES in manifest["files"]:
+        columns["names"] = table_files.read_names(place, count)
+    settings = {name: manifest[name] for name in ("channels", "height", "mean", "std")}
+    return columns | settings
 
 
 def _checked_pixels(pixels: NDArray[Any], elements: int) -> NDArray[Any]:
     if not isinstance(pixels, np.ndarray) or pixels.dtype not in (np.uint8, np.float32):
         found = pixels.dtype if isinstance(pixels, np.ndarray) else type(pixels).__name__
         raise TypeError(f"pixels must be an array of uint8 or float32, got {found}")
+    pixels = plain_array("pixels", pixels)
     if pixels.shape != (elements,) or not pixels.flags.c_contiguous:
         raise ValueError(
             f"pixels must be flat, contiguous and of C * H * (the sum of the widths) = {elements} "
             f"elements, got shape {pixels.shape}"
         )
-    return frozen(pixels)
+    return pixels
+
+
+def _check_offsets(offsets: NDArray[np.int64], expected: NDArray[np.int64]) -> None:
+    """Check that images lie one after another, without gaps."""
+    wrong = offsets != expected
+    if wrong.any():
+        k = int(wrong.argmax())
+        raise ValueError(
+            f"offsets[{k}] must be {expected[k]}, channels * height * the widths before, "
+            f"got {offsets[k]}"
+        )
+
+
+def _checked_names(names: Iterable[str], count: int) -> tuple[str, ...]:
+    if isinstance(names, str | bytes) or not isinstance(names, Iterable):
+        raise TypeError(f"names must be strings, one an image, got {names!r:.80}")
+    checked = tuple(names)
+    if len(checked) != count:
+        raise ValueError(f"names must be one an image, {count}, got {len(checked)}")
+    for k, name in enumerate(checked):
+        if not isinstance(name, str):
+            raise TypeError(f"names[{k}] must be a string, got {name!r:.80}")
+    return checked

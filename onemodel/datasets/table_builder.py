@@ -8,6 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from onemodel._common.arrays import plain_array
 from onemodel._common.integers import check_int32
 from onemodel.datasets.sample import Sample
 from onemodel.datasets.table_columns import (
@@ -33,11 +34,14 @@ def columns_of_samples(
     samples: Iterable[Sample] | SampleDataset, dtype: DTypeLike, mean: Numbers, std: Numbers
 ) -> dict[str, Any]:
     """Do the work of `ImageTable.from_samples`."""
-    chosen = np.dtype(dtype)
+    try:
+        chosen = np.dtype(dtype)
+    except TypeError:
+        raise TypeError(f"dtype must be uint8 or float32, got {dtype!r}") from None
     if chosen not in (np.dtype(np.uint8), np.dtype(np.float32)):
         raise ValueError(f"dtype must be uint8 or float32, got {chosen}")
     writer = ColumnWriter(chosen, mean=mean, std=std)
-    for position, sample in enumerate(as_c_contiguous(samples)):
+    for position, sample in enumerate(in_order(samples)):
         where = f"sample {position}"
         try:
             image, target, label = sample.image, sample.target, sample.label
@@ -57,7 +61,12 @@ def columns_of_arrays(
     std: Numbers,
 ) -> dict[str, Any]:
     """Do the work of `ImageTable.from_arrays`."""
-    count = len(images)
+    try:
+        count = len(images)
+    except TypeError:
+        raise TypeError(
+            f"images must be a sequence of arrays, got {type(images).__name__}"
+        ) from None
     for name, column in (("targets", targets), ("labels", labels)):
         if column is not None and len(column) != count:
             raise ValueError(f"{name} must be one an image, {count}, got {len(column)}")
@@ -75,7 +84,7 @@ def columns_of_arrays(
     return writer.columns()
 
 
-def as_c_contiguous(samples: Iterable[Sample] | SampleDataset) -> Iterator[Sample]:
+def in_order(samples: Iterable[Sample] | SampleDataset) -> Iterator[Sample]:
     """Iterate over a dataset by its length, over anything else as it iterates itself.
 
     A dataset owes nobody an IndexError, on which Python's own iteration by index would rely.
@@ -138,6 +147,7 @@ class ColumnWriter:
         if not isinstance(image, np.ndarray) or image.ndim != 3:
             found = list(image.shape) if isinstance(image, np.ndarray) else type(image).__name__
             raise ValueError(f"{where}: the image must be an array [C, H, W], got {found}")
+        image = plain_array(f"{where}: the image", image)
         channels, height, width = image.shape
         if not len(self):
             if channels < 1 or height < 1:

@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from onemodel._common.arrays import plain_array
 from onemodel.image import numbers, scale_and_shift
+from onemodel.transforms.normalize import bytes_to_planar
 
 
 class Conversion(NamedTuple):
@@ -21,16 +23,16 @@ class Conversion(NamedTuple):
 
     def to_float32(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Convert [C, H, W], each operation rounded to float32 and never fused."""
-        result = pixels.astype(np.float32)
-        result *= self.scale[:, np.newaxis, np.newaxis]
-        result -= self.shift[:, np.newaxis, np.newaxis]
+        result = np.empty(pixels.shape, np.float32)
+        bytes_to_planar(pixels.transpose(1, 2, 0), self.scale, self.shift, result)
         return result
 
     def to_uint8(self, where: str, image: NDArray[np.float32]) -> NDArray[np.uint8]:
         """Find the pixels whose conversion is `image` to the bit, or raise a ValueError."""
         scale = self.scale.astype(np.float64)[:, np.newaxis, np.newaxis]
         shift = self.shift.astype(np.float64)[:, np.newaxis, np.newaxis]
-        nearest = np.rint((image + shift) / scale)
+        with np.errstate(all="ignore"):
+            nearest = np.rint((image + shift) / scale)
         # Not a number falls out here too: every comparison with it is false.
         inside = (nearest >= 0) & (nearest <= 255)
         pixels = np.where(inside, nearest, 0).astype(np.uint8)
@@ -53,7 +55,10 @@ def conversion(
     Raises:
         ValueError: not one number or one a channel, not finite, or a `std` not above 0.
     """
-    scale, shift = scale_and_shift(mean, std, channels)
+    try:
+        scale, shift = scale_and_shift(mean, std, channels)
+    except OverflowError:
+        raise ValueError(f"mean and std must fit in float32, got {mean!r} and {std!r}") from None
     return Conversion(numbers("mean", mean, channels), numbers("std", std, channels), scale, shift)
 
 
@@ -64,7 +69,7 @@ def int32_column(name: str, values: ArrayLike) -> NDArray[np.int32]:
         TypeError: not integers.
         ValueError: not one-dimensional, or a number that does not fit in int32.
     """
-    array = np.asarray(values)
+    array = plain_array(name, values)
     if array.ndim != 1:
         raise ValueError(f"{name} must have one dimension, got shape {array.shape}")
     if array.dtype == np.int32:
@@ -87,12 +92,13 @@ def planar(where: str, image: Any) -> NDArray[Any]:
         TypeError, ValueError: anything else; the message starts with `where`.
     """
     if isinstance(image, np.ndarray):
-        if image.dtype == np.uint8 and image.ndim == 2:
-            return image[np.newaxis]
-        if image.dtype == np.uint8 and image.ndim == 3 and image.shape[2] == 3:
-            return image.transpose(2, 0, 1)
-        if image.dtype == np.float32 and image.ndim == 3:
-            return image
+        array = plain_array(where, image)
+        if array.dtype == np.uint8 and array.ndim == 2:
+            return array[np.newaxis]
+        if array.dtype == np.uint8 and array.ndim == 3 and array.shape[2] == 3:
+            return array.transpose(2, 0, 1)
+        if array.dtype == np.float32 and array.ndim == 3:
+            return array
     found = (
         f"{image.dtype} {list(image.shape)}"
         if isinstance(image, np.ndarray)
@@ -118,7 +124,7 @@ def int64_column(name: str, values: ArrayLike, length: int | None = None) -> NDA
         TypeError: not integers, or ones that may not fit.
         ValueError: not one-dimensional, or of another length.
     """
-    array = np.asarray(values)
+    array = plain_array(name, values)
     if array.ndim != 1 or (length is not None and len(array) != length):
         expected = "one dimension" if length is None else f"shape ({length},)"
         raise ValueError(f"{name} must have {expected}, got shape {array.shape}")
@@ -127,10 +133,3 @@ def int64_column(name: str, values: ArrayLike, length: int | None = None) -> NDA
     if array.dtype.kind not in "iu" or not np.can_cast(array.dtype, np.int64):
         raise TypeError(f"{name} must hold integers that fit in int64, got dtype {array.dtype}")
     return np.ascontiguousarray(array, dtype=np.int64)
-
-
-def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a read-only view."""
-    view = array.view()
-    view.flags.writeable = False
-    return view

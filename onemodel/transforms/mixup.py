@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onemodel._common.arguments import call_text, rebuild
-from onemodel._common.array_checks import as_c_contiguous
+from onemodel._common.arrays import as_c_contiguous
 from onemodel._common.batch_structure import field_of, name_of, put, take
 from onemodel._common.integers import check_integer
 from onemodel._random.batch_rng import BatchRng

@@ -12,7 +12,8 @@ from libc.string cimport memcpy
 import numpy as np
 
 from onemodel._common.arguments import call_text, rebuild
-from onemodel._common.array_checks import check_rows, as_c_contiguous, row_format
+from onemodel._common.array_checks import check_rows, row_format
+from onemodel._common.arrays import as_c_contiguous
 from onemodel._memory.arrays cimport CONTIGUOUS, Array, array_of
 from onemodel._random.batch_rng cimport BatchRng, rows_rng
 from onemodel._simd.cache_hint cimport prefetch_row
