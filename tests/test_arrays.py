@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import transforms as twin
 from reference.digest import digest
+from reference.permutation import KeyedPermutation
 from reference.rng import derive
 from reference.samplers import ShuffledSampler
 from support import assert_same_bytes, refused
@@ -266,6 +267,46 @@ def test_subclasses_that_lie_are_not_believed():
     assert_same_bytes(gather_rows(X.view(Lying), np.array([5]), out), X[[5]])
     with refused(ValueError, "out"):
         gather_rows(np.zeros((1000, 1000)), np.array([5]), out)
+
+
+# Parts
+
+
+@pytest.mark.parametrize("arrays", [(X,), (X, Y), ({"y": Y, "x": X},)])
+def test_parts_hold_their_rows(arrays):
+    dataset = ArrayDataset(*arrays)
+    assert_same_rows(dataset.take([5, 0, 0]), dataset[np.array([5, 0, 0])])
+    parts = dataset.split(3, (0.5, 0.5))
+    assert [len(part) for part in parts] == [3, 3]
+    order = KeyedPermutation(6, derive(3, 0, 0, 0, 8))
+    assert_same_rows(parts[0], dataset[np.array(sorted(order[k] for k in range(3)))])
+    whole = ArrayDataset.concatenate([dataset, parts[1]])
+    assert_same_rows(whole.take(np.arange(6)), dataset[:])
+    assert_same_rows(whole.take(np.arange(6, 9)), parts[1][:])
+
+
+def assert_same_rows(dataset, expected):
+    assert repr(dataset) == repr(
+        ArrayDataset(*expected) if type(expected) is tuple else ArrayDataset(expected)
+    )
+    assert onemodel.digest(dataset[:]) == onemodel.digest(expected)
+
+
+def test_parts_refuse():
+    dataset = ArrayDataset(X, Y)
+    with refused(IndexError, "indices", 6):
+        dataset.take([6])
+    with refused(ValueError, "indices", "one dimension"):
+        dataset.take([[1]])
+    with refused(ValueError, "fractions"):
+        dataset.split(0, (0.5, 0.6))
+    with refused(ValueError, "datasets", "none"):
+        ArrayDataset.concatenate([])
+    with refused(TypeError, "datasets[1]", "ndarray"):
+        ArrayDataset.concatenate([dataset, X])
+    for other in (ArrayDataset(X), ArrayDataset(X, X), ArrayDataset(Y, X)):
+        with refused(ValueError, "datasets[1]", "float32 [4]"):
+            ArrayDataset.concatenate([dataset, other])
 
 
 # Through the loader

@@ -13,10 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import image as twin_image
+from reference import permutation as twin_permutation
+from reference import rng as twin_rng
 from support import assert_same_bytes
 
 import onemodel
-import onemodel.datasets.npy_files as npy_files
+import onemodel.datasets._table.new_directory as new_directory
+import onemodel.datasets._table.npy_files as npy_files
 import onemodel.datasets.table_files as table_files
 from onemodel.datasets import DigitLines, ImageTable
 from onemodel.datasets.sample import Sample
@@ -354,12 +357,20 @@ def test_nothing_is_overwritten(tmp_path):
     assert os.listdir(tmp_path / "there") == []
 
 
-@pytest.mark.parametrize("broken", ["write_column", "write_manifest", "publish"])
-def test_a_save_that_fails_leaves_nothing(tmp_path, monkeypatch, broken):
+@pytest.mark.parametrize(
+    ("module", "broken"),
+    [
+        (table_files, "write_pixels"),
+        (table_files, "write_column"),
+        (table_files, "write_manifest"),
+        (new_directory, "publish"),
+    ],
+)
+def test_a_save_that_fails_leaves_nothing(tmp_path, monkeypatch, module, broken):
     def fail(*arguments, **options):
         raise OSError("disk full")
 
-    monkeypatch.setattr(table_files, broken, fail)
+    monkeypatch.setattr(module, broken, fail)
     with pytest.raises(OSError, match="disk full"):
         gray_table().save(tmp_path / "table")
     assert os.listdir(tmp_path) == []
@@ -469,6 +480,13 @@ def test_what_is_no_whole_table_is_named(tmp_path, damage, message):
     damage(directory)
     with pytest.raises((FileNotFoundError, ValueError), match=message):
         ImageTable.open(directory)
+
+
+def test_flags_are_flags(tmp_path):
+    gray_table().save(tmp_path / "table")
+    for flag in ("False", 1, None):
+        with pytest.raises(TypeError, match="memory_map must be a bool, got"):
+            ImageTable.open(tmp_path / "table", memory_map=flag)
 
 
 def test_a_file_shorter_than_its_header_says(tmp_path):
@@ -634,6 +652,131 @@ def test_a_column_of_foreign_order_is_converted(tmp_path, memory_map):
     array = npy_files.read_array(tmp_path / "foreign.npy", header, memory_map=memory_map)
     assert_same_bytes(array, np.arange(5, dtype=np.float32))
     assert not array.flags.writeable
+
+
+# Parts
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    count=st.integers(1, 9),
+    indices=st.lists(st.integers(0, 8), min_size=1, max_size=9),
+)
+def test_a_part_holds_the_images_at_its_indices(seed, count, indices):
+    table = ImageTable.from_samples(random_samples(seed, count))
+    places = [index % count for index in indices]
+    part = table.take(places)
+    assert_same_samples(part, [table[place] for place in places])
+    assert part.widths.tolist() == table.widths[places].tolist()
+    assert np.shares_memory(part.pixels, table.pixels)
+    assert_same_samples(part.take([len(part) - 1]), [part[-1]])
+
+
+def test_a_slice_of_a_table_is_a_table():
+    table = ImageTable(PIXELS, [1, 2, 3], channels=1, height=2, labels=[4, 5, 6], names=list("abc"))
+    for cut in (slice(2), slice(1, None), slice(None, None, -1), slice(-1, 99), slice(None)):
+        part = table[cut]
+        assert_same_samples(part, [table[k] for k in range(3)[cut]])
+        assert part.names == tuple("abc"[cut])
+    assert repr(table[1:]) == "ImageTable(2 images, [1, 2, 2..3], uint8, 10 bytes of pixels)"
+    with pytest.raises(ValueError, match="indices must be at least 1, got 0"):
+        table[3:]
+
+
+@pytest.mark.parametrize(
+    ("indices", "message"),
+    [
+        ([3], r"indices must be in \[0, 3\), got 3"),
+        ([0, -1], r"indices must be in \[0, 3\), got -1"),
+        ([0.5], "indices must be integers, got float64"),
+        ([True], "indices must be integers, got bool"),
+        ([[0]], r"indices must have one dimension, got shape \(1, 1\)"),
+        ([10**400], "indices must be integers, got object"),
+        (np.ma.masked_array([0, 1]), "indices must be an array without a mask"),
+        ("01", "indices must be an array, got '01'"),
+        ([], "indices must be at least 1, got 0"),
+    ],
+)
+def test_indices_of_a_part_are_checked(indices, message):
+    with pytest.raises((IndexError, TypeError, ValueError), match=message):
+        gray_table().take(indices)
+
+
+def test_a_part_is_saved_and_pickled_without_the_rest(tmp_path):
+    table = ImageTable.from_samples(random_samples(8, 2_000))
+    table.save(tmp_path / "whole")
+    whole = ImageTable.open(tmp_path / "whole")
+    part = whole.take([1_999, 3, 4, 5, 3])
+    part.save(tmp_path / "part")
+    for again in (ImageTable.open(tmp_path / "part"), pickle.loads(pickle.dumps(part))):
+        assert_same_samples(again, part)
+    assert len(pickle.dumps(part)) < 2_000  # the pixels by path
+    assert_same_table(ImageTable.open(tmp_path / "part"), ImageTable.concatenate([part]))
+    assert table_files.check_table(tmp_path / "part") == []
+
+
+@pytest.mark.parametrize("fractions", [(0.7, 0.2, 0.1), (0.5,), (0.25, 0.75)])
+def test_a_split_is_that_of_the_keyed_permutation(fractions):
+    table = ImageTable.from_arrays(np.zeros((50, 1, 1), np.uint8), labels=np.arange(50))
+    order = twin_permutation.KeyedPermutation(50, twin_rng.derive(9, 0, 0, 0, 8))
+    parts = table.split(9, fractions)
+    first, total = 0, 0.0
+    for part, fraction in zip(parts, fractions, strict=True):
+        total += fraction
+        stop = int(50 * total + 1e-9)
+        assert part.labels.tolist() == sorted(order[k] for k in range(first, stop))
+        first = stop
+    assert [part.labels.tolist() for part in table.split(8, fractions)] != [
+        part.labels.tolist() for part in parts
+    ]
+
+
+@pytest.mark.parametrize(
+    "fractions",
+    [(), (0.0, 1.0), (-0.5,), (0.6, 0.5), (1e-3,), (float("nan"),), (10**400,), "12", 3],
+)
+def test_fractions_are_checked(fractions):
+    with pytest.raises((TypeError, ValueError), match="fractions must"):
+        gray_table().split(0, fractions)
+    with pytest.raises(ValueError, match=r"seed must be in \[0, 2\*\*64\), got -1"):
+        gray_table().split(-1, (1.0,))
+
+
+def test_tables_are_put_together():
+    tables = [ImageTable.from_samples(random_samples(seed, 4)) for seed in (1, 2)]
+    whole = ImageTable.concatenate([tables[0], tables[1][::-1]])
+    expected = [tables[0][k] for k in range(4)] + [tables[1][k] for k in (3, 2, 1, 0)]
+    assert_same_samples(whole, expected)
+    assert_same_table(whole, ImageTable.from_samples(expected))
+    named = ImageTable(PIXELS, [6], channels=1, height=2, names=["a"])
+    plain = ImageTable(PIXELS, [6], channels=1, height=2)
+    assert ImageTable.concatenate([named, named]).names == ("a", "a")
+    assert ImageTable.concatenate([named, plain]).names is None
+    for wrong, message in (
+        ([], "tables must be at least one, got none"),
+        ([plain, 3], r"tables\[1\] must be an ImageTable, got int"),
+        ([plain, gray_table()], r"tables\[1\] must have \(channels, height, dtype, mean, std\)"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            ImageTable.concatenate(wrong)
+
+
+def test_batches_of_a_part_are_made_of_columns():
+    """The same bytes as those of its samples, and the loader asks for none of these."""
+
+    class Asked(ImageTable):
+        pass
+
+    table = Asked(PIXELS, [1, 2, 3], channels=1, height=2, labels=[4, 5, 6])
+    table.title = "kept"
+    part = table[::-2]
+    assert (type(part), part.title) == (Asked, "kept")
+    samples = [part[k] for k in range(2)]
+    digests = []
+    for dataset in (part, samples):
+        with onemodel.DataLoader(dataset, 2, collate=onemodel.ImageBatchCollator()) as loader:
+            digests.append(loader.digest(0))
+    assert digests[0] == digests[1]
 
 
 # Pickle

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from onemodel._common.arrays import plain_array, read_only
 from onemodel._common.batch_structure import Field, fields, name_of, row_count
+from onemodel._common.made_once import MadeOnce
+from onemodel._common.mapped import portable, restored
 from onemodel.datasets.gather import gather_rows
-from onemodel.datasets.made_once import MadeOnce
-from onemodel.datasets.mapped import portable, restored
+from onemodel.datasets.split import checked_indices, split_indices
 
 __all__ = ["ArrayDataset"]
 
@@ -87,7 +88,7 @@ class ArrayDataset(MadeOnce):
         if isinstance(index, np.ndarray | list):
             indices = plain_array("index", index)
             if indices.ndim == 1:
-                places = self._places(indices)
+                places = checked_indices(indices, self._length)
                 return self.map_fields(lambda _, array: gather_rows(array, places))
         try:
             position = None if isinstance(index, bool) else operator.index(index)
@@ -111,15 +112,82 @@ class ArrayDataset(MadeOnce):
         """Bytes of all arrays."""
         return sum(array.nbytes for array in self._fields.values())
 
+    def take(self, indices: ArrayLike) -> ArrayDataset:
+        """Return a dataset of the rows at ``indices``, in their order; the rows are copied.
+
+        Args:
+            indices: integers [n] in [0, len(self)), any of them also more than once.
+
+        Raises:
+            IndexError, TypeError, ValueError: if ``indices`` is not as described.
+
+        >>> ArrayDataset(np.arange(5)).take([4, 0])[:].tolist()
+        [4, 0]
+        """
+        places = checked_indices(indices, self._length)
+        return _dataset_of(self.map_fields(lambda _, array: gather_rows(array, places)))
+
+    def split(self, seed: int, fractions: Sequence[float]) -> tuple[ArrayDataset, ...]:
+        """Return datasets of random, disjoint parts of the rows, which are copied.
+
+        Which rows each part holds is a function of the length, seed and fractions. A part keeps
+        the order of the dataset.
+
+        Args:
+            seed: in [0, 2**64).
+            fractions: of all rows, each above 0, of a sum up to 1; rounded as
+                `datasets.split.split_indices` says.
+
+        Raises:
+            TypeError, ValueError: if an argument is not as described, or a part would be empty.
+
+        >>> [len(part) for part in ArrayDataset(np.arange(10)).split(0, (0.7, 0.2, 0.1))]
+        [7, 2, 1]
+        """
+        return tuple(self.take(part) for part in split_indices(self._length, seed, fractions))
+
+    @staticmethod
+    def concatenate(datasets: Iterable[ArrayDataset]) -> ArrayDataset:
+        """Return a dataset of the rows of all ``datasets``, one after another; they are copied.
+
+        Raises:
+            TypeError, ValueError: if there is none, or two differ in structure, dtypes or the
+                shape of a row.
+
+        >>> first = ArrayDataset(np.arange(2))
+        >>> ArrayDataset.concatenate([first, first])[:].tolist()
+        [0, 1, 0, 1]
+        """
+        given = list(datasets)
+        for k, dataset in enumerate(given):
+            if not isinstance(dataset, ArrayDataset):
+                raise TypeError(
+                    f"datasets[{k}] must be an ArrayDataset, got {type(dataset).__name__}"
+                )
+            if dataset._rows_text() != given[0]._rows_text():
+                raise ValueError(
+                    f"datasets[{k}] must have rows of {given[0]._rows_text()} as the first, "
+                    f"got {dataset._rows_text()}"
+                )
+        if not given:
+            raise ValueError("datasets must be at least one, got none")
+        return _dataset_of(
+            given[0].map_fields(
+                lambda field, _: np.concatenate([dataset._fields[field] for dataset in given])
+            )
+        )
+
     def _recipe(self) -> tuple[Any, ...]:
         return _fill, self.map_fields(lambda _, array: portable(array))
 
     def __repr__(self) -> str:
-        shown = ", ".join(
+        return f"ArrayDataset({self._length} rows of {self._rows_text()})"
+
+    def _rows_text(self) -> str:
+        return ", ".join(
             f"{'' if field is None else f'{field}: '}{array.dtype} {list(array.shape[1:])}"
             for field, array in self._fields.items()
         )
-        return f"ArrayDataset({self._length} rows of {shown})"
 
     def map_fields(self, function: Callable[[Field, NDArray[Any]], Any]) -> Any:
         """Return the structure with ``function(field, array)`` in place of each array.
@@ -132,17 +200,10 @@ class ArrayDataset(MadeOnce):
             return function(None, self._fields[None])
         return tuple(function(place, array) for place, array in self._fields.items())
 
-    def _places(self, indices: NDArray[Any]) -> NDArray[np.int64]:
-        if not indices.size:
-            if indices.dtype.kind not in "iuf":  # an empty list is one of floats
-                raise TypeError(f"indices must be integers, got {indices.dtype}")
-            return np.empty(0, np.int64)
-        if indices.dtype.kind not in "iu":
-            raise TypeError(f"indices must be integers, got {indices.dtype}")
-        if indices.min() < 0 or indices.max() >= self._length:
-            bad = indices[(indices < 0) | (indices >= self._length)][0]
-            raise IndexError(f"indices must be in [0, {self._length}), got {bad}")
-        return indices.astype(np.int64, copy=False)
+
+def _dataset_of(structure: Any) -> ArrayDataset:
+    """Return the dataset of a bare array, a tuple or a dict of arrays."""
+    return ArrayDataset(*structure) if type(structure) is tuple else ArrayDataset(structure)
 
 
 def _fill(made: ArrayDataset, structure: Any) -> None:

@@ -46,8 +46,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onemodel._common.integers import check_integer, check_uint64
+from onemodel._common.made_once import MadeOnce
 from onemodel._random.rng import SampleRng, derive
-from onemodel.datasets.made_once import MadeOnce
 from onemodel.datasets.sample import Sample
 
 #: The stream of `Derive` that line i is drawn from, with i as the step.

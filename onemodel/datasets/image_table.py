@@ -5,30 +5,35 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from onemodel._common.arrays import plain_array, read_only
+from onemodel._common.arrays import read_only
 from onemodel._common.integers import check_integer
+from onemodel._common.made_once import MadeOnce, remake
 from onemodel.datasets import table_files
-from onemodel.datasets.columns import Columns
-from onemodel.datasets.image_folder import Folder
-from onemodel.datasets.made_once import MadeOnce
-from onemodel.datasets.sample import Sample
-from onemodel.datasets.table_builder import (
+from onemodel.datasets._table.builder import (
     ColumnWriter,
     SampleDataset,
     columns_of_arrays,
     columns_of_samples,
 )
+from onemodel.datasets._table.parts import joined, part_of, pixel_runs
+from onemodel.datasets.columns import Columns
+from onemodel.datasets.image_folder import Folder
+from onemodel.datasets.sample import Sample
+from onemodel.datasets.split import checked_indices, split_indices
 from onemodel.datasets.table_columns import (
     Conversion,
+    check_offsets,
+    checked_names,
     conversion,
     int32_column,
     int64_column,
     offsets_of,
+    pixel_column,
 )
 
 
@@ -38,9 +43,10 @@ class ImageTable(MadeOnce):
     Images share channels C and height H and have widths W_i of their own. `table[i]` is a
     `Sample`; a batch builder may instead read the columns, which never change:
 
-    - `pixels` uint8 or float32, flat: image i is `pixels[offsets[i]:offsets[i + 1]]`, planar
-      [C, H, W_i];
-    - `offsets` int64 [n + 1], `widths` int64 [n] (also what `BucketedSampler` asks for);
+    - `pixels` uint8 or float32, flat: image i begins at `pixels[offsets[i]]`, planar [C, H, W_i];
+    - `offsets` int64 [n + 1]; `offsets[n]` is where the last image ends. Images lie one after
+      another, without gaps; but a part of a table shares the pixels of the whole;
+    - `widths` int64 [n] (also what `BucketedSampler` asks for);
     - `targets` int32, flat: target i is `targets[target_offsets[i]:target_offsets[i + 1]]`;
       `target_offsets` int64 [n + 1];
     - `labels` int32 [n];
@@ -55,7 +61,8 @@ class ImageTable(MadeOnce):
     rounded to float32. `mean` and `std` say nothing about float32 pixels, which are given out as
     they are, as read-only views.
 
-    Make one with `from_samples`, `from_arrays`, `from_folder` or `open`. A pickle holds the columns
+    Make one with `from_samples`, `from_arrays`, `from_folder` or `open`; of tables with slices,
+    `take`, `split` and `concatenate`. A pickle holds the columns
     by value. Of a table that was opened with `memory_map` it holds the path.
 
     >>> import numpy as np
@@ -119,10 +126,10 @@ class ImageTable(MadeOnce):
 
         # As Python integers, which do not wrap; the sums below cannot either after this.
         elements = int(widths.sum()) * channels * height
-        pixels = _checked_pixels(pixels, elements)
+        pixels = pixel_column(pixels, elements)
         expected = offsets_of(widths * (channels * height))
         if offsets is not None:
-            _check_offsets(int64_column("offsets", offsets, count + 1), expected)
+            check_offsets(int64_column("offsets", offsets, count + 1), expected)
         if target_offsets is None:
             target_offsets = np.zeros(count + 1, dtype=np.int64)
         labels = int32_column("labels", np.zeros(count, np.int32) if labels is None else labels)
@@ -141,7 +148,7 @@ class ImageTable(MadeOnce):
             used.scale,
             used.shift,
         )
-        self._set(columns, used, None if names is None else _checked_names(names, count))
+        self._set(columns, used, None if names is None else checked_names(names, count))
 
     def _set(self, columns: Columns, used: Conversion, names: tuple[str, ...] | None) -> None:
         self._conversion = Conversion(*(read_only(numbers) for numbers in used))
@@ -329,7 +336,7 @@ class ImageTable(MadeOnce):
         if not isinstance(memory_map, bool | np.bool_):
             raise TypeError(f"memory_map must be a bool, got {memory_map!r}")
         place = Path(directory)
-        columns = _read(place, memory_map=bool(memory_map))
+        columns = table_files.read_table(place, memory_map=bool(memory_map))
         try:
             made = cls(**columns)
         except (TypeError, ValueError) as error:
@@ -348,8 +355,12 @@ class ImageTable(MadeOnce):
             FileExistsError: `directory` exists; nothing is ever overwritten.
             OSError: whatever the file system says; nothing is left behind.
         """
+        sizes = self.widths * (self.channels * self.height)
         with table_files.new_directory(Path(directory)) as place:
-            for name in table_files.COLUMNS:
+            elements = int(sizes.sum())
+            table_files.write_pixels(place, self.pixels.dtype, elements, pixel_runs(self._columns))
+            table_files.write_column(place, "offsets", offsets_of(sizes))
+            for name in ("widths", "targets", "target_offsets", "labels"):
                 table_files.write_column(place, name, getattr(self, name))
             if self.names is not None:
                 table_files.write_json(place / table_files.NAMES, list(self.names))
@@ -360,6 +371,96 @@ class ImageTable(MadeOnce):
                 mean=self.mean.tolist(),
                 std=self.std.tolist(),
             )
+
+    def take(self, indices: ArrayLike) -> Self:
+        """Return a table of the images at `indices`, in their order; the pixels are shared.
+
+        Args:
+            indices: integers [n] in [0, len(self)), n at least 1, any of them also more than once.
+
+        Raises:
+            IndexError, TypeError, ValueError: if `indices` is not as described.
+
+        >>> table = ImageTable.from_arrays(np.zeros((3, 2, 4), np.uint8), labels=[5, 6, 7])
+        >>> table.take([2, 0]).labels.tolist(), table[1:].labels.tolist()
+        ([7, 5], [6, 7])
+        """
+        places = checked_indices(indices, len(self))
+        if not places.size:
+            raise ValueError("indices must be at least 1, got 0: a table holds an image")
+        names = self._names
+        if names is not None:
+            names = tuple([names[place] for place in places.tolist()])
+        columns = part_of(self._columns, places)
+        part: Self = remake(type(self), _fill, columns, self._conversion, names)
+        part.__dict__.update(self._added() or {})
+        return part
+
+    def split(self, seed: int, fractions: Sequence[float]) -> tuple[Self, ...]:
+        """Return tables of random, disjoint parts of the images; the pixels are shared.
+
+        Which images each part holds is a function of the length, seed and fractions. A part keeps
+        the order of the table.
+
+        Args:
+            seed: in [0, 2**64).
+            fractions: of all images, each above 0, of a sum up to 1; rounded as
+                `datasets.split.split_indices` says.
+
+        Raises:
+            TypeError, ValueError: if an argument is not as described, or a part would be empty.
+
+        >>> table = ImageTable.from_arrays(np.zeros((10, 2, 4), np.uint8))
+        >>> [len(part) for part in table.split(0, (0.7, 0.2, 0.1))]
+        [7, 2, 1]
+        """
+        return tuple(self.take(part) for part in split_indices(len(self), seed, fractions))
+
+    @classmethod
+    def concatenate(cls, tables: Iterable[ImageTable]) -> Self:
+        """Return a table of the images of all `tables`, one after another; everything is copied.
+
+        Names are kept if all tables have them.
+
+        Raises:
+            TypeError, ValueError: if there is none, or two differ in channels, height, dtype, mean
+                or std.
+
+        >>> table = ImageTable.from_arrays(np.zeros((3, 2, 4), np.uint8))
+        >>> len(ImageTable.concatenate([table, table[:2]]))
+        5
+        """
+        given = list(tables)
+        for k, table in enumerate(given):
+            if not isinstance(table, ImageTable):
+                raise TypeError(f"tables[{k}] must be an ImageTable, got {type(table).__name__}")
+            if table._kind() != given[0]._kind():
+                raise ValueError(
+                    f"tables[{k}] must have (channels, height, dtype, mean, std) "
+                    f"{given[0]._kind()} as the first, got {table._kind()}"
+                )
+        if not given:
+            raise ValueError("tables must be at least one, got none")
+        names: list[str] | None = []
+        for table in given:
+            names = None if names is None or table.names is None else [*names, *table.names]
+        return cls(
+            **joined([table.columns for table in given]),
+            channels=given[0].channels,
+            height=given[0].height,
+            mean=given[0].mean.tolist(),
+            std=given[0].std.tolist(),
+            names=names,
+        )
+
+    def _kind(self) -> tuple[Any, ...]:
+        return (
+            self.channels,
+            self.height,
+            self.pixels.dtype.name,
+            self.mean.tolist(),
+            self.std.tolist(),
+        )
 
     def _recipe(self) -> tuple[Any, ...]:
         if self._directory is not None:
@@ -374,18 +475,33 @@ class ImageTable(MadeOnce):
         width = low if low == high else f"{low}..{high}"
         return (
             f"ImageTable({len(self):,} images, [{self.channels}, {self.height}, {width}], "
-            f"{self.pixels.dtype}, {self.pixels.nbytes:,} bytes of pixels)"
+            f"{self.pixels.dtype}, {self._pixel_bytes():,} bytes of pixels)"
         )
 
-    def __getitem__(self, index: int) -> Sample:
+    def _pixel_bytes(self) -> int:
+        return int(self.widths.sum()) * self.channels * self.height * self.pixels.itemsize
+
+    @overload
+    def __getitem__(self, index: SupportsIndex) -> Sample: ...
+    @overload
+    def __getitem__(self, index: slice) -> Self: ...
+    def __getitem__(self, index: SupportsIndex | slice) -> Sample | Self:
+        """Return a sample (int), or the table of a slice, which shares the pixels.
+
+        Raises:
+            IndexError: if an integer is outside [-n, n), n the length.
+            ValueError: if a slice holds no image.
+        """
         count = len(self)
+        if isinstance(index, slice):
+            return self.take(np.arange(*index.indices(count)))
         try:
             position = check_integer("index", index, -count, count) % count
         except ValueError as error:
             raise IndexError(str(error)) from None
         columns = self._columns
         arrays = columns.arrays
-        shape = columns.channels, columns.height, int(arrays["widths"][position])
+        shape = (columns.channels, columns.height, int(arrays["widths"][position]))
         start = int(arrays["offsets"][position])
         image = arrays["pixels"][start : start + shape[0] * shape[1] * shape[2]].reshape(shape)
         if image.dtype == np.uint8:
@@ -404,61 +520,5 @@ def _fill(
 
 def _fill_from_disk(made: ImageTable, directory: str) -> None:
     """Make ``made`` from the directory that was pickled."""
-    place = Path(directory)
-    ImageTable.__init__(made, **_read(place, memory_map=True))
+    ImageTable.__init__(made, **table_files.read_table(Path(directory), memory_map=True))
     made._directory = directory
-
-
-def _read(place: Path, *, memory_map: bool) -> dict[str, Any]:
-    """Read a table's files as the arguments of `ImageTable`."""
-    manifest = table_files.read_manifest(place)
-    columns: dict[str, Any] = {
-        name: table_files.read_column(place, name, memory_map=memory_map and name == "pixels")
-        for name in table_files.COLUMNS
-    }
-    count = manifest["images"]
-    if columns["widths"].shape != (count,):
-        raise ValueError(
-            f"{place / 'widths.npy'}: expected {count} images as the manifest says, "
-            f"found shape {columns['widths'].shape}"
-        )
-    if table_files.NAMES in manifest["files"]:
-        columns["names"] = table_files.read_names(place, count)
-    settings = {name: manifest[name] for name in ("channels", "height", "mean", "std")}
-    return columns | settings
-
-
-def _checked_pixels(pixels: NDArray[Any], elements: int) -> NDArray[Any]:
-    if not isinstance(pixels, np.ndarray) or pixels.dtype not in (np.uint8, np.float32):
-        found = pixels.dtype if isinstance(pixels, np.ndarray) else type(pixels).__name__
-        raise TypeError(f"pixels must be an array of uint8 or float32, got {found}")
-    pixels = plain_array("pixels", pixels)
-    if pixels.shape != (elements,) or not pixels.flags.c_contiguous:
-        raise ValueError(
-            f"pixels must be flat, contiguous and of C * H * (the sum of the widths) = {elements} "
-            f"elements, got shape {pixels.shape}"
-        )
-    return pixels
-
-
-def _check_offsets(offsets: NDArray[np.int64], expected: NDArray[np.int64]) -> None:
-    """Check that images lie one after another, without gaps."""
-    wrong = offsets != expected
-    if wrong.any():
-        k = int(wrong.argmax())
-        raise ValueError(
-            f"offsets[{k}] must be {expected[k]}, channels * height * the widths before, "
-            f"got {offsets[k]}"
-        )
-
-
-def _checked_names(names: Iterable[str], count: int) -> tuple[str, ...]:
-    if isinstance(names, str | bytes) or not isinstance(names, Iterable):
-        raise TypeError(f"names must be strings, one an image, got {names!r:.80}")
-    checked = tuple(names)
-    if len(checked) != count:
-        raise ValueError(f"names must be one an image, {count}, got {len(checked)}")
-    for k, name in enumerate(checked):
-        if not isinstance(name, str):
-            raise TypeError(f"names[{k}] must be a string, got {name!r:.80}")
-    return checked

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -133,3 +133,54 @@ def int64_column(name: str, values: ArrayLike, length: int | None = None) -> NDA
     if array.dtype.kind not in "iu" or not np.can_cast(array.dtype, np.int64):
         raise TypeError(f"{name} must hold integers that fit in int64, got dtype {array.dtype}")
     return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def pixel_column(pixels: NDArray[Any], elements: int) -> NDArray[Any]:
+    """Return flat pixels as an array of the base class.
+
+    Raises:
+        TypeError: not uint8 or float32.
+        ValueError: not flat and contiguous, or of another number of elements.
+    """
+    if not isinstance(pixels, np.ndarray) or pixels.dtype not in (np.uint8, np.float32):
+        found = pixels.dtype if isinstance(pixels, np.ndarray) else type(pixels).__name__
+        raise TypeError(f"pixels must be an array of uint8 or float32, got {found}")
+    pixels = plain_array("pixels", pixels)
+    if pixels.shape != (elements,) or not pixels.flags.c_contiguous:
+        raise ValueError(
+            f"pixels must be flat, contiguous and of C * H * (the sum of the widths) = {elements} "
+            f"elements, got shape {pixels.shape}"
+        )
+    return pixels
+
+
+def check_offsets(offsets: NDArray[np.int64], expected: NDArray[np.int64]) -> None:
+    """Check that images lie one after another, without gaps.
+
+    Raises:
+        ValueError: naming the first offset that is another.
+    """
+    wrong = offsets != expected
+    if wrong.any():
+        k = int(wrong.argmax())
+        raise ValueError(
+            f"offsets[{k}] must be {expected[k]}, channels * height * the widths before, "
+            f"got {offsets[k]}"
+        )
+
+
+def checked_names(names: Iterable[str], count: int) -> tuple[str, ...]:
+    """Return one string an image.
+
+    Raises:
+        TypeError, ValueError: not strings, or of another number.
+    """
+    if isinstance(names, str | bytes) or not isinstance(names, Iterable):
+        raise TypeError(f"names must be strings, one an image, got {names!r:.80}")
+    checked = tuple(names)
+    if len(checked) != count:
+        raise ValueError(f"names must be one an image, {count}, got {len(checked)}")
+    for k, name in enumerate(checked):
+        if not isinstance(name, str):
+            raise TypeError(f"names[{k}] must be a string, got {name!r:.80}")
+    return checked

@@ -20,19 +20,42 @@ pixels, takes no notice of them; `check_table` compares them.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
-import secrets
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from onemodel.datasets.npy_files import digest_of, read_array, read_header, write_array, wrong
+from onemodel.datasets._table.new_directory import new_directory, publish
+from onemodel.datasets._table.npy_files import (
+    digest_of,
+    read_array,
+    read_header,
+    write_array,
+    write_parts,
+    wrong,
+)
+
+__all__ = [
+    "COLUMNS",
+    "FORMAT",
+    "MANIFEST",
+    "NAMES",
+    "VERSION",
+    "check_table",
+    "new_directory",
+    "publish",
+    "read_manifest",
+    "read_table",
+    "write_column",
+    "write_json",
+    "write_manifest",
+    "write_pixels",
+]
 
 FORMAT = "onemodel.ImageTable"
 VERSION = 1
@@ -50,55 +73,16 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-@contextlib.contextmanager
-def new_directory(directory: Path) -> Iterator[Path]:
-    """Give a directory to write into, which gets the name `directory` if all goes well.
-
-    It is a sibling, so that the renaming is one step of the file system. If the body raises, it
-    is removed and nothing is left.
-
-    Raises:
-        FileExistsError: `directory` exists already; it is never overwritten.
-    """
-    if directory.exists() or directory.is_symlink():
-        raise FileExistsError(f"{directory} exists already; remove it or choose another name")
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    temporary = directory.parent / f".{directory.name}.{secrets.token_hex(8)}.tmp"
-    temporary.mkdir()
-    try:
-        yield temporary
-        publish(temporary, directory)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-
-
-def publish(temporary: Path, directory: Path) -> None:
-    """Give a finished directory its name, in one step and so that a power cut keeps it.
-
-    Raises:
-        FileExistsError: `directory` exists already.
-    """
-    sync_directory(temporary)
-    if directory.exists():  # `rename` would replace an empty directory in silence
-        raise FileExistsError(f"{directory} exists already; remove it or choose another name")
-    temporary.rename(directory)
-    sync_directory(directory.parent)
-
-
-def sync_directory(directory: Path) -> None:
-    """Bring a directory's entries to disk; a no-op where directories cannot be synced."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
 def write_column(directory: Path, name: str, column: NDArray[Any]) -> None:
     """Write one column as `.npy` and bring it to disk."""
     write_array(directory / f"{name}.npy", column)
+
+
+def write_pixels(
+    directory: Path, dtype: np.dtype[Any], elements: int, runs: Iterable[NDArray[Any]]
+) -> None:
+    """Write `pixels.npy` from runs of that many elements in all, and bring it to disk."""
+    write_parts(directory / "pixels.npy", dtype, (elements,), runs)
 
 
 def write_json(path: Path, content: object) -> None:
@@ -159,23 +143,26 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     return content
 
 
-def read_column(directory: Path, name: str, *, memory_map: bool) -> NDArray[Any]:
-    """Read or map one column, whose file `read_manifest` has checked, read-only."""
-    path = directory / f"{name}.npy"
-    return read_array(path, read_header(path, COLUMNS[name]), memory_map=memory_map)
+def read_table(directory: Path, *, memory_map: bool) -> dict[str, Any]:
+    """Read a table's files as the arguments of `ImageTable`; only the pixels may be mapped.
 
-
-def read_names(directory: Path, count: int) -> tuple[str, ...]:
-    """Read `names.json`."""
-    path = directory / NAMES
-    names = _read_json(path)
-    if not (
-        isinstance(names, list)
-        and len(names) == count
-        and all(isinstance(name, str) for name in names)
-    ):
-        wrong(path, f"a list of {count} strings", f"{type(names).__name__} {_text(names)}")
-    return tuple(names)
+    Raises:
+        FileNotFoundError, ValueError: as `read_manifest`.
+    """
+    manifest = read_manifest(directory)
+    columns: dict[str, Any] = {}
+    for name, dtypes in COLUMNS.items():
+        path = directory / f"{name}.npy"
+        header = read_header(path, dtypes)
+        columns[name] = read_array(path, header, memory_map=memory_map and name == "pixels")
+    count = manifest["images"]
+    found = columns["widths"].shape
+    if found != (count,):
+        wrong(directory / "widths.npy", f"{count} images as the manifest says", f"shape {found}")
+    if NAMES in manifest["files"]:
+        columns["names"] = _read_names(directory / NAMES, count)
+    settings = {name: manifest[name] for name in ("channels", "height", "mean", "std")}
+    return columns | settings
 
 
 def check_table(directory: str | os.PathLike[str]) -> list[str]:
@@ -217,6 +204,17 @@ def check_table(directory: str | os.PathLike[str]) -> list[str]:
             f"found {_content_digest(content)}"
         )
     return problems
+
+
+def _read_names(path: Path, count: int) -> list[str]:
+    names = _read_json(path)
+    if not (
+        isinstance(names, list)
+        and len(names) == count
+        and all(isinstance(name, str) for name in names)
+    ):
+        wrong(path, f"a list of {count} strings", f"{type(names).__name__} {_text(names)}")
+    return names
 
 
 def _read_content(directory: Path) -> dict[str, Any]:

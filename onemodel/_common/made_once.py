@@ -1,4 +1,4 @@
-"""One base for the datasets of this folder: made once, pickled by what they were made of."""
+"""One base for datasets: made once, pickled by what they were made of."""
 
 from __future__ import annotations
 
@@ -35,12 +35,16 @@ class MadeOnce:
             raise TypeError(f"{type(self).__name__}.__init__ must call super().__init__")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        recipe = self._recipe()
+    def _added(self) -> Any:
+        """Return what a subclass or a user added, as `object.__getstate__` would."""
         state: Any = self.__getstate__()
         attributes, slots = state if isinstance(state, tuple) else (state, None)
         added = {name: value for name, value in attributes.items() if name not in self._own}
-        return remake, (type(self), *recipe), (added, slots) if slots else added or None
+        return (added, slots) if slots else added or None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        recipe = self._recipe()
+        return remake, (type(self), *recipe), self._added()
 
 
 def remake(kind: Any, fill: Any, *arguments: Any) -> Any:
