@@ -235,8 +235,8 @@ BYTES = np.zeros((2, 3), dtype=np.uint8)
             r"image 0: must be an array, .* got uint8 \[2, 3, 4\]",
         ),
         (lambda: ImageTable.from_arrays([[[1]]]), "image 0: must be an array, .* got list"),
-        (lambda: ImageTable.from_arrays(3), "images must be a sequence of arrays, got int"),
-        (lambda: ImageTable.from_arrays(np.zeros(())), "images must be a sequence of arrays"),
+        (lambda: ImageTable.from_arrays(3), "images must be a sequence, one item an image, got 3"),
+        (lambda: ImageTable.from_arrays(np.zeros(())), "images must be a sequence, one item an"),
         (
             lambda: ImageTable.from_arrays([np.ma.masked_array(BYTES)]),
             "image 0 must be an array without a mask",

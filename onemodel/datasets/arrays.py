@@ -158,7 +158,10 @@ class ArrayDataset(MadeOnce):
         >>> ArrayDataset.concatenate([first, first])[:].tolist()
         [0, 1, 0, 1]
         """
-        given = list(datasets)
+        try:
+            given = list(datasets)
+        except TypeError:
+            raise TypeError(f"datasets must be a sequence, got {type(datasets).__name__}") from None
         for k, dataset in enumerate(given):
             if not isinstance(dataset, ArrayDataset):
                 raise TypeError(

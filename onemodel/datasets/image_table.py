@@ -335,6 +335,8 @@ class ImageTable(MadeOnce):
         """
         if not isinstance(memory_map, bool | np.bool_):
             raise TypeError(f"memory_map must be a bool, got {memory_map!r}")
+        if not isinstance(directory, str | os.PathLike):
+            raise TypeError(f"directory must be a path, got {directory!r:.80}")
         place = Path(directory)
         columns = table_files.read_table(place, memory_map=bool(memory_map))
         try:
@@ -430,7 +432,10 @@ class ImageTable(MadeOnce):
         >>> len(ImageTable.concatenate([table, table[:2]]))
         5
         """
-        given = list(tables)
+        try:
+            given = list(tables)
+        except TypeError:
+            raise TypeError(f"tables must be a sequence, got {type(tables).__name__}") from None
         for k, table in enumerate(given):
             if not isinstance(table, ImageTable):
                 raise TypeError(f"tables[{k}] must be an ImageTable, got {type(table).__name__}")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onemodel._common.arguments import check_number
-from onemodel._common.arrays import plain_array
+from onemodel._common.arrays import is_masked, plain_array
 from onemodel._common.integers import check_uint64
 from onemodel._random.permutation import KeyedPermutation
 from onemodel._random.rng import derive
@@ -60,6 +60,8 @@ def split_indices(length: int, seed: int, fractions: Sequence[float]) -> list[ND
     >>> [part.tolist() for part in split_indices(5, seed=1, fractions=(0.6, 0.4))]
     [[1, 2, 4], [0, 3]]
     """
+    if is_masked(fractions):
+        raise TypeError("fractions must be numbers without a mask, got a masked array")
     key = derive(check_uint64("seed", seed), 0, 0, 0, STREAM)
     try:
         numbers = [check_number("fraction", share) for share in fractions]

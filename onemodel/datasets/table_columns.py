@@ -175,9 +175,12 @@ def checked_names(names: Iterable[str], count: int) -> tuple[str, ...]:
     Raises:
         TypeError, ValueError: not strings, or of another number.
     """
-    if isinstance(names, str | bytes) or not isinstance(names, Iterable):
+    try:
+        checked = None if isinstance(names, str | bytes) else tuple(names)
+    except TypeError:
+        checked = None
+    if checked is None:
         raise TypeError(f"names must be strings, one an image, got {names!r:.80}")
-    checked = tuple(names)
     if len(checked) != count:
         raise ValueError(f"names must be one an image, {count}, got {len(checked)}")
     for k, name in enumerate(checked):
