@@ -12,7 +12,7 @@ from libc.string cimport memcpy
 import numpy as np
 
 from onemodel._common.arguments import check_flag, check_number, check_unmasked
-from onemodel._common.array_checks import as_c_contiguous, image_text
+from onemodel._common.arrays import as_c_contiguous, image_text
 from onemodel._common.configured cimport Configured, check_initialised, configure
 from onemodel._common.configured import Argument
 from onemodel._memory.arrays cimport CONTIGUOUS, WRITABLE, Array, array_of

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from onemodel._common.array_checks import check_out
+from onemodel._common.arrays import check_out
 from onemodel._memory.arrays cimport CONTIGUOUS, Array, address, array_of
 from onemodel._simd.cache_hint cimport prefetch_row
 from onemodel._simd.dispatch cimport store_fence, loops

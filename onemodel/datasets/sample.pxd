@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, int64_t
 
 
-# One image in memory: strides in bytes, `width` columns of each row.
+# One image in memory: strides in bytes, `width` pixels in each row.
 ctypedef struct ImageSource:
     const char *pixels
     int64_t plane_stride
@@ -24,6 +24,7 @@ cdef class Sample:
     cdef readonly object image
     cdef readonly object target
     cdef readonly object label
+    cdef bint made              # __init__ has run
     cdef object symbols         # int32 array that target_data points into
     cdef Py_buffer image_buffer
 

@@ -4,8 +4,9 @@ cimport cython
 from cpython.buffer cimport PyBUF_RECORDS_RO, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t
 
-from onemodel._common.array_checks import image_text, sample_fields
+from onemodel._common.arrays import as_c_contiguous, image_text
 from onemodel._memory.arrays cimport CONTIGUOUS, Array, array_of
+from onemodel.datasets.sample_fields import sample_fields, shown
 
 __all__ = ["Sample"]
 
@@ -13,8 +14,10 @@ __all__ = ["Sample"]
 cdef class Sample:
     """What ``dataset[i]`` gives on the sample face; it cannot be changed.
 
-    The arguments are kept as they are and checked when a batch is made of them, so that an error
-    can say which slot and which dataset index it concerns.
+    An array is kept without a copy, and ``image`` and ``target`` show it as a read-only view of
+    the base class: no edit through a sample can change a dataset. The arguments are checked when
+    a batch is made of the sample, so that an error can say which slot and which dataset index it
+    concerns. A pickle holds the arguments and what a subclass added.
 
     Args:
         image: float32 array [C, H, W], W >= 1, any strides; it is read and never written.
@@ -22,24 +25,29 @@ cdef class Sample:
         label: an integer that fits in int32.
 
     >>> import numpy as np
-    >>> Sample(np.zeros((1, 32, 100), np.float32), target=[3, 1, 4], label=7)
+    >>> image = np.zeros((1, 32, 100), np.float32)
+    >>> sample = Sample(image, target=[3, 1, 4], label=7)
+    >>> sample
     Sample(image=float32 [1, 32, 100], target of 3, label=7)
+    >>> sample.image.flags.writeable, image.flags.writeable
+    (False, True)
     """
 
     @cython.embedsignature.format("c")
     def __init__(self, image, target=(), label=0):
-        if self.resolved:       # __init__ called again: the buffer belongs to the old image
+        if self.made:
             raise TypeError("a Sample cannot be changed; make another")
-        self.image = image
-        self.target = target
+        self.image = shown(image)
+        self.target = shown(target)
         self.label = label
+        self.made = True
 
     def __dealloc__(self):
         if self.resolved:
             PyBuffer_Release(&self.image_buffer)
 
     def __reduce__(self):
-        return type(self), (self.image, self.target, self.label)
+        return remake, (type(self), self.image, self.target, self.label), self.__getstate__()
 
     def __repr__(self):
         try:
@@ -58,13 +66,15 @@ cdef class Sample:
         cdef int32_t label
         if self.resolved:
             return None
+        if not self.made:
+            return TypeError(f"{type(self).__name__}.__init__ must call Sample.__init__")
         fields = sample_fields(self.image, self.target, self.label)
         if type(fields) is not tuple:
             return fields
         kept, label = <tuple>fields
         array_of(kept, b"i", 1, CONTIGUOUS, &symbols)
         # kernels read whole floats: an image at an odd address is copied, once
-        image = self.image if self.image.flags.aligned else self.image.copy()
+        image = self.image if self.image.flags.aligned else as_c_contiguous(self.image)
         PyObject_GetBuffer(image, &view, PyBUF_RECORDS_RO)
         if self.resolved:       # another thread was faster
             PyBuffer_Release(&view)
@@ -82,3 +92,10 @@ cdef class Sample:
         self.label_value = label
         self.resolved = True
         return None
+
+
+def remake(kind, image, target, label):
+    """Return the ``kind`` of sample that these fields make: how a pickle is read."""
+    made = kind.__new__(kind)
+    Sample.__init__(made, image, target, label)
+    return made

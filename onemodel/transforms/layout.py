@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onemodel._common.arguments import check_unmasked, shown
-from onemodel._common.array_checks import as_c_contiguous
+from onemodel._common.arrays import as_c_contiguous
 
 __all__ = ["ImageFormat", "check_layout", "image_format", "rows_of"]
 
