@@ -36,7 +36,7 @@ def assert_same_sample(sample, expected):
 
 @given(IMAGES, FACTORS, WORDS)
 def test_stretch_width_is_its_twin(image, factors, seed):
-    target, before = [1, 2], image.copy()
+    target, before = (1, 2), image.copy()
     rng, expected_rng = SampleRng(seed), TwinRng(seed)
     expected = twins.StretchWidth(*factors)(expected_rng, twin_collate.Sample(image, target, 9))
     assert_same_sample(StretchWidth(*factors)(rng, Sample(image, target, 9)), expected)

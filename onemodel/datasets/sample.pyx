@@ -15,9 +15,10 @@ cdef class Sample:
     """What ``dataset[i]`` gives on the sample face; it cannot be changed.
 
     An array is kept without a copy, and ``image`` and ``target`` show it as a read-only view of
-    the base class: no edit through a sample can change a dataset. The arguments are checked when
-    a batch is made of the sample, so that an error can say which slot and which dataset index it
-    concerns. A pickle holds the arguments and what a subclass added.
+    the base class; a list of symbols is kept as a tuple. So no edit through a sample can change a
+    dataset. The arguments are checked when a batch is made of the sample, so that an error can
+    say which slot and which dataset index it concerns. A pickle holds the arguments and what a
+    subclass added.
 
     Args:
         image: float32 array [C, H, W], W >= 1, any strides; it is read and never written.
@@ -38,7 +39,7 @@ cdef class Sample:
         if self.made:
             raise TypeError("a Sample cannot be changed; make another")
         self.image = shown(image)
-        self.target = shown(target)
+        self.target = tuple(target) if isinstance(target, list) else shown(target)
         self.label = label
         self.made = True
 
