@@ -27,11 +27,12 @@ def versions() -> str:
 
 
 def compiler() -> str | None:
-    """Return the compiler that made the kernels, or None if they do not say."""
-    found = None
-    if dispatch.__file__:
-        found = _COMPILER.search(Path(dispatch.__file__).read_bytes())
-    return found.group().decode("ascii", "replace") if found else None
+    """Return the compilers named in the kernels' own file, or None if it names none."""
+    if not dispatch.__file__:
+        return None
+    # More than one where the system's start files came from another compiler.
+    found = set(_COMPILER.findall(Path(dispatch.__file__).read_bytes()))
+    return ", ".join(sorted(each.decode("ascii", "replace") for each in found)) or None
 
 
 def describe_machine() -> dict[str, str | int | None]:

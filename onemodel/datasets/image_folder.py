@@ -1,6 +1,6 @@
 """A folder of image files, as uint8 pixels of one height, with targets and labels.
 
-**Files.** `onemodel.datasets.folder_files` says which files are images, and in which order.
+**Files.** `onemodel.datasets._folder.files` says which files are images, and in which order.
 
 **Pixels.** Pillow decodes, of several frames the first. The camera's rotation is applied, what is
 transparent is laid on white, and colours become gray (1 channel) or RGB (3). An image of another
@@ -9,8 +9,8 @@ which works in integers. Images of more than 8 bits a channel are refused rather
 so are images of more than `MAX_PIXELS` pixels, or wider than `max_width` when they are scaled: a
 few bytes of a compressed file can stand for gigabytes of pixels.
 
-**Labels.** From a text file (`onemodel.datasets.labels_file`), or with `labels="folders"` from the
-folders directly in the folder: each is a class, and its place in their order is the label.
+**Labels.** From a text file, as `onemodel.datasets._folder.labels` says, or with `labels="folders"`
+from the folders directly in the folder: each is a class, its place in their order the label.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from onemodel._common.extras import require
 from onemodel._common.integers import check_integer
 from onemodel._common.paths import check_path
-from onemodel.datasets.folder_files import SUFFIXES, LeftOut, list_folder
-from onemodel.datasets.labels_file import Target, match_names, read_labels
+from onemodel.datasets._folder.files import SUFFIXES, LeftOut, list_folder
+from onemodel.datasets._folder.labels import Target, match_names, read_labels
 
 __all__ = ["FOLDERS", "MAX_PIXELS", "MAX_WIDTH", "Folder"]
 
