@@ -3,8 +3,6 @@ it cannot; a directory that has a table's name holds a whole table.
 """
 
 import array
-
-
 import copy
 import json
 import os

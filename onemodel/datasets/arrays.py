@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from onemodel._common.arrays import plain_array, read_only
 from onemodel._batch.structure import Field, fields, name_of, row_count
+from onemodel._common.arrays import plain_array, read_only
 from onemodel._common.made_once import MadeOnce
 from onemodel._common.mapped import portable, restored
 from onemodel.datasets.gather import gather_rows

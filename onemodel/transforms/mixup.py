@@ -14,8 +14,8 @@ from typing import Any, SupportsFloat, SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
-from onemodel._common.arguments import check_key, check_number, shown
 from onemodel._batch.structure import field_of, name_of, replace, take
+from onemodel._common.arguments import check_key, check_number, shown
 from onemodel._common.configured import Argument, Configured, configure
 from onemodel._common.integers import check_integer
 from onemodel._random.batch_rng import BatchRng
