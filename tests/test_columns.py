@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from support import assert_same_bytes, refused
 
 import onemodel
+from onemodel._batch.key import BatchKey
 from onemodel._collate.inputs import from_columns
 from onemodel.datasets import Columns
 
@@ -133,7 +134,7 @@ def test_what_describes_no_dataset_is_refused(error, others, words):
     with refused(error, *words):
         columns.__init__(**arguments(**others))
     with pytest.raises(IndexError):
-        from_columns(columns, np.array([0], np.int64), 0)
+        from_columns(columns, BatchKey(0, 0, 0, 0, np.array([0], np.int64)))
 
 
 @given(

@@ -32,8 +32,8 @@ from onemodel._cli.journal import (
 from onemodel._common.extras import require
 from onemodel._common.paths import check_path, check_writable
 from onemodel.datasets import ImageTable, table_files
+from onemodel.datasets._table.columns import Conversion, conversion, offsets_of
 from onemodel.datasets.image_folder import FOLDERS, MAX_WIDTH, Folder
-from onemodel.datasets.table_columns import Conversion, conversion, offsets_of
 
 __all__ = ["PackReport", "add_arguments", "pack", "run"]
 

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from onemodel._batch.structure import Field, fields, name_of, row_count
 from onemodel._common.arrays import plain_array, read_only
-from onemodel._common.made_once import MadeOnce
-from onemodel._common.mapped import portable, restored
+from onemodel.datasets._table.mapped import portable, restored
 from onemodel.datasets.gather import gather_rows
+from onemodel.datasets.made_once import MadeOnce
 from onemodel.datasets.split import checked_indices, split_indices
 
 __all__ = ["ArrayDataset"]

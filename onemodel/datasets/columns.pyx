@@ -10,7 +10,7 @@ import numpy as np
 from onemodel._common.arrays import image_text, is_masked, read_only
 from onemodel._common.integers import check_integer
 from onemodel._memory.arrays cimport CONTIGUOUS, Array, array_of
-from onemodel._common.mapped import portable, restored
+from onemodel.datasets._table.mapped import portable, restored
 
 __all__ = ["Columns"]
 

@@ -46,9 +46,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onemodel._common.integers import check_integer, check_uint64
-from onemodel._common.made_once import MadeOnce
 from onemodel._random.rng import SampleRng, derive
 from onemodel._random.streams import DIGIT_LINES_STREAM
+from onemodel.datasets.made_once import MadeOnce
 from onemodel.datasets.sample import Sample
 
 #: The range of `height`: below it digits are not legible, above it they are only blurred.

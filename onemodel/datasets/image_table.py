@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from onemodel._common.arrays import read_only
 from onemodel._common.integers import check_integer
-from onemodel._common.made_once import MadeOnce, remake
 from onemodel.datasets import table_files
 from onemodel.datasets._table.builder import (
     ColumnWriter,
@@ -20,12 +19,7 @@ from onemodel.datasets._table.builder import (
     columns_of_arrays,
     columns_of_samples,
 )
-from onemodel.datasets._table.parts import joined, part_of, pixel_runs
-from onemodel.datasets.columns import Columns
-from onemodel.datasets.image_folder import Folder
-from onemodel.datasets.sample import Sample
-from onemodel.datasets.split import checked_indices, split_indices
-from onemodel.datasets.table_columns import (
+from onemodel.datasets._table.columns import (
     Conversion,
     check_offsets,
     checked_names,
@@ -35,6 +29,12 @@ from onemodel.datasets.table_columns import (
     offsets_of,
     pixel_column,
 )
+from onemodel.datasets._table.parts import joined, part_of, pixel_runs
+from onemodel.datasets.columns import Columns
+from onemodel.datasets.image_folder import Folder
+from onemodel.datasets.made_once import MadeOnce, remake
+from onemodel.datasets.sample import Sample
+from onemodel.datasets.split import checked_indices, split_indices
 
 
 class ImageTable(MadeOnce):

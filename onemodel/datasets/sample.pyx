@@ -4,9 +4,11 @@ cimport cython
 from cpython.buffer cimport PyBUF_RECORDS_RO, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t
 
-from onemodel._common.arrays import as_c_contiguous, image_text
+import numpy as np
+
+from onemodel._common.arrays import as_c_contiguous, image_text, is_masked, read_only
+from onemodel._common.integers import check_int32
 from onemodel._memory.arrays cimport CONTIGUOUS, Array, array_of
-from onemodel.datasets.sample_fields import sample_fields, shown
 
 __all__ = ["Sample"]
 
@@ -100,3 +102,52 @@ def remake(kind, image, target, label):
     made = kind.__new__(kind)
     Sample.__init__(made, image, target, label)
     return made
+
+
+cdef object shown(value):
+    """Return what a sample shows of a field: of an array a read-only view, else the value."""
+    if not isinstance(value, np.ndarray) or is_masked(value):
+        return value
+    if type(value) is np.ndarray and not value.flags.writeable:
+        return value
+    return read_only(value)
+
+
+cdef object sample_fields(image, target, label):
+    """Return a sample's target and label as a batch holds them, or what is wrong with a field."""
+    if not isinstance(image, np.ndarray) or is_masked(image):
+        return TypeError(f"image must be a NumPy array, got {image_text(image)}")
+    if image.dtype != np.float32 or not image.dtype.isnative:
+        return TypeError(f"image must be float32, got {image.dtype}")
+    if image.ndim != 3:
+        return ValueError(f"image must have shape [C, H, W], got {list(image.shape)}")
+    if 0 in image.shape:
+        return ValueError(f"image must have C, H and W of at least 1, got {list(image.shape)}")
+    if is_masked(target):
+        return TypeError("target must be integers without a mask, got a masked array")
+    try:
+        symbols = np.asarray(target)
+    except (TypeError, ValueError, OverflowError) as error:
+        return TypeError(f"target must be integers: {error}, got {target!r}")
+    if symbols.ndim != 1:
+        return ValueError(f"target must have one dimension, got shape {symbols.shape}")
+    if symbols.size and (symbols.dtype.kind not in "iu" or holds_bool(target)):
+        return TypeError(f"target must be integers that fit in int32, got {target!r}")
+    if symbols.size and not (symbols.min() >= -(2**31) and symbols.max() < 2**31):
+        return ValueError(
+            f"target must fit in int32, got {int(symbols.min())} to {int(symbols.max())}"
+        )
+    try:
+        return as_c_contiguous(symbols.astype(np.int32, copy=False)), check_int32("label", label)
+    except (TypeError, ValueError) as error:
+        return error
+
+
+cdef bint holds_bool(target):
+    """Return whether True stood in a list, which an integer array made of it does not show."""
+    if isinstance(target, np.ndarray):
+        return False
+    for each in target:
+        if isinstance(each, (bool, np.bool_)):
+            return True
+    return False

@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from onemodel._common.arrays import plain_array
 from onemodel._common.integers import check_int32
-from onemodel.datasets.sample import Sample
-from onemodel.datasets.table_columns import (
+from onemodel.datasets._table.columns import (
     Conversion,
     conversion,
     int32_column,
     offsets_of,
     planar,
 )
+from onemodel.datasets.sample import Sample
 
 Numbers = float | Sequence[float]
 

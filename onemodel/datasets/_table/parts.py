@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onemodel.datasets._table.columns import offsets_of
 from onemodel.datasets.columns import Columns
-from onemodel.datasets.table_columns import offsets_of
 
 __all__ = ["joined", "part_of", "pixel_runs"]
 
