@@ -11,7 +11,7 @@ import numpy as np
 from onemodel._batch.notes import note_finish
 from onemodel._batch.structure import map_arrays
 
-__all__ = ["Finish", "resolve"]
+__all__ = ["resolve"]
 
 #: From a batch and its global step to the batch on its device.
 Finish = Callable[[Any, int], Any]
