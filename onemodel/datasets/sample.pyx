@@ -9,6 +9,7 @@ import numpy as np
 from onemodel._common.arrays import as_c_contiguous, image_text, is_masked, read_only
 from onemodel._common.integers import check_int32
 from onemodel._memory.arrays cimport CONTIGUOUS, Array, array_of
+from onemodel._memory.lock cimport acquire, release, write_word
 
 __all__ = ["Sample"]
 
@@ -67,7 +68,7 @@ cdef class Sample:
         cdef Py_buffer view
         cdef Array symbols
         cdef int32_t label
-        if self.resolved:
+        if is_resolved(self):
             return None
         if not self.made:
             return TypeError(f"{type(self).__name__}.__init__ must call Sample.__init__")
@@ -79,7 +80,9 @@ cdef class Sample:
         # kernels read whole floats: an image at an odd address is copied, once
         image = self.image if self.image.flags.aligned else as_c_contiguous(self.image)
         PyObject_GetBuffer(image, &view, PyBUF_RECORDS_RO)
+        acquire(&self.lock)
         if self.resolved:       # another thread was faster
+            release(&self.lock)
             PyBuffer_Release(&view)
             return None
         self.image_buffer = view
@@ -93,7 +96,8 @@ cdef class Sample:
         self.target_data = <const int32_t *>symbols.data if symbols.size else NULL
         self.target_length = symbols.size
         self.label_value = label
-        self.resolved = True
+        write_word(&self.resolved, 1)
+        release(&self.lock)
         return None
 
 
