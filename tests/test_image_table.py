@@ -16,8 +16,10 @@ from support import assert_same_bytes
 
 import onemodel
 import onemodel.datasets.table_files as table_files
-from onemodel._collate.inputs import Columns, from_columns
+from onemodel import BatchKey
+from onemodel._collate.inputs import from_columns
 from onemodel.datasets import DigitLines, ImageTable
+from onemodel.datasets.columns import Columns
 from onemodel.datasets.sample import Sample
 
 COLUMNS = ("pixels", "offsets", "widths", "targets", "target_offsets", "labels")
@@ -595,4 +597,4 @@ def test_columns_are_arrays_and_made_once():
     with pytest.raises(ValueError, match="must"):
         unmade.__init__(**columns(labels=np.zeros(1000, np.int32)))
     with pytest.raises(IndexError):
-        from_columns(unmade, np.array([500], np.int64), 0)
+        from_columns(unmade, BatchKey(0, 0, 0, 0, np.array([500], np.int64)))

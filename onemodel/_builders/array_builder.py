@@ -1,8 +1,8 @@
 """The batch builder of the array face: a key and a dataset to a transformed batch.
 
-The plain route gathers the rows and then calls each part of the transform on the whole batch.
+The reference path gathers the rows and then calls each part of the transform on the whole batch.
 Where the dataset is an ``ArrayDataset`` and the transform begins with native row transforms,
-these run inside the gather, each row while it is in the first cache; the bytes are the same.
+these run inside the gather, each row while it is in L1; the bytes are the same.
 """
 
 from __future__ import annotations

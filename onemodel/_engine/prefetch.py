@@ -96,7 +96,9 @@ class Prefetcher:
         steps = run.stop - run.start
         ahead = TWO_64 - run.stop if run.goes_on else 0
         most = TWO_64 - 1
-        number = self.ring.attach(run.start % TWO_64, min(steps, most), min(ahead, most - min(steps, most)))
+        number = self.ring.attach(
+            run.start % TWO_64, min(steps, most), min(ahead, most - min(steps, most))
+        )
         if self._limit is not None:
             self._limit.restart()
         self._start_threads()

@@ -191,6 +191,19 @@ cdef class Ring:
         return self.ready_count
 
     @property
+    def waiting(self):
+        """How many consumers sleep until a step is finished."""
+        cdef int64_t count = 0
+        cdef Waiter *waiter
+        acquire(&self.lock)
+        waiter = self.consumers
+        while waiter != NULL:
+            count += 1
+            waiter = waiter.next
+        release(&self.lock)
+        return count
+
+    @property
     def is_ready(self):
         """Whether ``take`` would return without waiting for a worker."""
         return (

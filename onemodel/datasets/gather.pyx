@@ -27,7 +27,7 @@ def gather_rows(source, indices, out=None, bint non_temporal=False):
         indices: int64 [n], each in [0, len(source)).
         out: C-contiguous, aligned, writable, of source's dtype and shape [n, ...], no memory of
             source.
-        non_temporal: write it with stores that go around the caches; the bytes are the same.
+        non_temporal: write it with non-temporal stores; the bytes are the same.
 
     Raises:
         IndexError: if an index is out of range, naming it and the length.

@@ -3,7 +3,7 @@
 A row transform is a `RowOperation`: settings that never change, a function that draws the random
 parameters of one row, and a function that makes the new row out of the old one. A chain of
 operations runs row by row in one pass over memory: each row goes through all operations while it is in
-the first cache. Rows have generators of their own, so the order of rows changes no draw.
+L1. Rows have generators of their own, so the order of rows changes no draw.
 
 To add one: subclass NativeTransform, fill `self.operation` and `self.arguments` in __init__
 (settings must live as long as the object: point at a C struct that is a field of it), override
@@ -34,7 +34,7 @@ ctypedef void (*RowDraw)(
 
 # Make the new row and return where it lies: `target`, or `source` where nothing changed.
 # `source` must stay as it is; the two do not overlap. `non_temporal` says that nobody reads
-# `target` soon: stores may go around the caches, the caller fences them.
+# `target` soon: stores may be non-temporal, the caller fences them.
 ctypedef const char *(*RowApply)(
     const void *settings, const void *parameters, const RowFormat *before, const RowFormat *after,
     const char *source, char *target, bint non_temporal

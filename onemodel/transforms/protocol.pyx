@@ -181,7 +181,7 @@ cdef class RowChain:
             source: rows of the chain's input format, each contiguous and aligned.
             indices: int64 array, None for 0, 1, 2, ...
             result: C-contiguous, writable, of the chain's output format; no memory of source.
-            non_temporal: write it with stores that go around the caches; the bytes are the same.
+            non_temporal: write it with non-temporal stores; the bytes are the same.
 
         Raises:
             TypeError, ValueError, IndexError: if an array is not as described.
