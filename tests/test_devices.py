@@ -12,9 +12,15 @@ import onemodel
 from onemodel._engine.devices import resolve
 
 
-def test_none_and_callables_are_themselves():
+def finish_of(device):
+    """What `device` does to a batch, of whichever step."""
+    finish = resolve(device)
+    return lambda batch: finish(batch, 3)
+
+
+def test_none_and_callables():
     assert resolve(None) is None
-    assert resolve(len) is len
+    assert finish_of(len)([1, 2]) == 2
     loader = onemodel.DataLoader(onemodel.ArrayDataset(np.arange(4)), 2, device=lambda b: b * 10)
     assert [batch.tolist() for batch in loader] == [[0, 10], [20, 30]]
     assert loader[1].tolist() == [20, 30]
@@ -74,7 +80,7 @@ class Imagelike:
 
 @pytest.mark.usefixtures("fake_torch")
 def test_every_structure_is_handed_over_without_a_copy():
-    to_torch = resolve("torch")
+    to_torch = finish_of("torch")
     array = np.arange(3)
     assert to_torch(array).array is array
     assert to_torch((array, "text"))[0].array is array
@@ -88,14 +94,14 @@ def test_every_structure_is_handed_over_without_a_copy():
 def test_what_is_read_only_is_copied():
     array = np.arange(3)
     array.flags.writeable = False
-    tensor = resolve("torch")(array)
+    tensor = finish_of("torch")(array)
     assert tensor.array is not array
     assert tensor.array.flags.writeable
 
 
 @pytest.mark.usefixtures("fake_torch")
 def test_a_named_device():
-    assert resolve("torch:cuda:0")(np.arange(3)).place == "<cuda:0>"
+    assert finish_of("torch:cuda:0")(np.arange(3)).place == "<cuda:0>"
     with refused(ValueError, "device", "torch:gpu"):
         resolve("torch:gpu")
 
