@@ -57,7 +57,7 @@ class Table:
     title: str
     results: list[Result]
     unit: str = "batches/s"
-    """What a figure is; "time" for seconds, "share" for a part of 1."""
+    """What a figure is; "time" for seconds, "share" for a part of 1, "count" for a number."""
     notes: list[str] = field(default_factory=list)
     columns: dict[str, Reference] = field(
         default_factory=lambda: {"of C": ceiling, "of NumPy": numpy_loop}
@@ -123,6 +123,8 @@ def number(value: float, unit: str) -> str:
             if value * factor >= 1:
                 return f"{value * factor:.3g} {name}"
         return f"{value * 1e6:.3g} µs"
+    if unit == "count":
+        return f"{value:.0f}"
     if value >= 1e6:
         return f"{value / 1e6:.1f} M"
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
@@ -141,7 +143,8 @@ def rows(table: Table) -> list[list[str]]:
         line += [f"{found[name]:.2f}" if name in found else "" for name in columns]
         for name in table.also:
             values = result.also.get(name)
-            line.append(number(statistics.median(values), table.units.get(name, table.unit)) if values else "")
+            unit = table.units.get(name, table.unit)
+            line.append(number(statistics.median(values), unit) if values else "")
         cells.append(line)
     return cells
 

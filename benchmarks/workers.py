@@ -28,9 +28,7 @@ def fast(ceilings: list[Contender], baseline: str = "") -> list[Contender]:
     bounds = [each for each in ceilings if each.group == "ceiling"]
     hinted = [each for each in bounds if "prefetch" in each.name]
     where = f", {baseline}" if baseline else ""
-    return [
-        replace(each, name=each.name + where, baseline=baseline) for each in hinted or bounds
-    ]
+    return [replace(each, name=each.name + where, baseline=baseline) for each in hinted or bounds]
 
 
 def ways(
