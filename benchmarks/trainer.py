@@ -48,11 +48,12 @@ class Waiting:
 
     def __init__(self, make: Callable[[Any], Any], step: Step, workers: Any, warm: float) -> None:
         self.make, self.step, self.workers, self.warm = make, step, workers, warm
-        self.told = self.step_seconds = self.chosen = float("nan")
+        self.told = self.step_seconds = self.builds = self.chosen = float("nan")
 
     def __call__(self, seconds: float) -> float:
         """Return the share of time waited."""
-        length = STEP_BUILDS * build_seconds(self.make)
+        build = build_seconds(self.make)
+        length = STEP_BUILDS * build
         loader = self.make(self.workers)
         stream = iter(loader.steps(0))
         warm = self.warm if self.workers == "auto" else self.warm / 4
@@ -69,6 +70,7 @@ class Waiting:
         rest = after.consumer_seconds - before.consumer_seconds
         self.told = waited / (waited + rest)
         self.step_seconds = own / count
+        self.builds = self.step_seconds / build
         self.chosen = after.workers
         return (total - own) / total
 
@@ -106,6 +108,7 @@ def shares(pixels: np.ndarray, batch: int, warm: float) -> list[Contender]:
         also = {
             "by loader.stats": lambda: waiting[0].told,
             "step": lambda: waiting[0].step_seconds,
+            "builds": lambda: waiting[0].builds,
             "workers": lambda: waiting[0].chosen,
         }
         return Contender(f"batch {batch}, {kind}", "onemodel", begin, workers, also=also)
@@ -180,7 +183,7 @@ def run(*, rounds: int, seconds: float, quick: bool, only: list[str]) -> list[Ta
             compare(waits, rounds=rounds, seconds=seconds, only=only),
             unit="share",
             columns={},
-            units={"step": "time", "workers": "count"},
+            units={"step": "time", "builds": "ratio", "workers": "count"},
         ),
         Table(
             "trainer-passes",
