@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
-from onemodel._collate.collator import ImageBatch, ImageBatchCollator
+from onemodel._collate.collator import ImageBatchCollator
+from onemodel._collate.image_batch import ImageBatch
 from onemodel._common.extras import require
 from onemodel._samplers.bucketing import BucketedSampler
 from onemodel._samplers.samplers import Sampler, ShuffledSampler

@@ -163,10 +163,9 @@ def native_chain(augment: Any) -> Chain | None:
     """Return the native form of an augmentation, or None where a Python callable takes part."""
     if augment is None:
         return Chain([])
-    parts = augment.parts if is_own(augment, Compose, "__call__", "parts") else (augment,)
-    if all(is_own(part, NativeAugmentation, "__call__") for part in parts):
-        return Chain(parts)
-    return None
+    parts = augment.parts if is_own(augment, Compose, "__call__") else (augment,)
+    native = [part for part in parts if is_own(part, NativeAugmentation, "__call__")]
+    return Chain(native) if len(native) == len(parts) else None
 
 
 def _check_pad_value(value: Any) -> float:

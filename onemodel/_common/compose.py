@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from onemodel._common.describe import describe
+from onemodel._common.overrides import is_own
 
 __all__ = ["Compose"]
 
@@ -17,7 +18,8 @@ class Compose:
     another; a part that returns None has edited its value in place. Native parts run natively.
 
     Args:
-        parts: callables ``part(rng, value)``; a Compose among them is spliced in.
+        parts: callables ``part(rng, value)``; a Compose among them is spliced in (not a subclass
+            that overrides the call).
 
     Raises:
         TypeError: if a part is not callable.
@@ -32,7 +34,7 @@ class Compose:
         for part in parts:
             if not callable(part):
                 raise TypeError(f"parts must be callables part(rng, value), got {part!r}")
-            flat.extend(part.parts if isinstance(part, Compose) else [part])
+            flat.extend(part.parts if is_own(part, Compose, "__call__") else [part])
         self.parts: tuple[Callable[..., Any], ...] = tuple(flat)
 
     def __call__(self, rng: Any, value: Any) -> Any:

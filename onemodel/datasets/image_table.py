@@ -216,9 +216,9 @@ class ImageTable:
         """Decode a folder of images into a uint8 table; needs Pillow (`onemodel[images]`).
 
         Images are taken in the order of their relative paths, compared by code point, and scaled
-        to `height` with their proportions kept; `onemodel.datasets.image_folder` says how, and what the
-        labels file holds. The bytes are Pillow's and may change with its version: `save` the table
-        to keep them. `names` holds the paths.
+        to `height` with their proportions kept; `onemodel.datasets.image_folder` says how, and
+        what the labels file holds. The bytes are Pillow's and may change with its version: `save`
+        the table to keep them. `names` holds the paths.
 
         Raises:
             ModuleNotFoundError: Pillow is missing.
