@@ -1,7 +1,8 @@
 """Promise: however the loop ends, the workers end after it, and nobody hangs.
 
-They live on for about a second for the next pass, and end at once with the loader. Break, close, `with`, garbage collection, Ctrl-C, interpreter exit and fork, each in a process of
-its own with a time limit: a hang is a failure and not a stuck test run.
+They live on for about a second for the next pass, and end at once with the loader. Break, close,
+`with`, garbage collection, Ctrl-C, interpreter exit and fork, each in a process of its own with a
+time limit: a hang is a failure and not a stuck test run.
 """
 
 import os

@@ -13,7 +13,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, NoReturn, Self
 
 from onemodel._builders.lane import Lane
 from onemodel._common.integers import TWO_64
@@ -161,7 +161,10 @@ _prefetchers: dict[int, weakref.ref[Prefetcher]] = {}
 
 
 def _forget(number: int) -> Callable[[Any], None]:
-    return lambda _: _prefetchers.pop(number, None) and None
+    def forget(_: Any) -> None:
+        _prefetchers.pop(number, None)
+
+    return forget
 
 
 @atexit.register
@@ -203,7 +206,7 @@ class BatchSequence:
         self._finish = finish
         self._begun = threading.Lock()
         self._prefetcher: Prefetcher | None = None
-        self._cursor: Cursor | None = None
+        self._cursor = Cursor(0)
         self._goes_on = False
         self._number = 0
         self._closed = False
@@ -213,11 +216,9 @@ class BatchSequence:
         return self
 
     def __next__(self) -> Any:
-        prefetcher = self._prefetcher
+        prefetcher = self._prefetcher or self._begin()
         if prefetcher is None:
-            prefetcher = self._begin()
-            if prefetcher is None:
-                self._raise_end()
+            self._raise_end()
         step = None
         try:
             taken = prefetcher.ring.take(self._number)
@@ -236,7 +237,7 @@ class BatchSequence:
             self._end(keep=self._goes_on)
             self._raise_end()
         # Last, with no call after it in which a Ctrl-C could lose the batch.
-        self._cursor.next_step = step + 1  # type: ignore[union-attr]
+        self._cursor.next_step = taken[0] + 1
         return batch
 
     def _begin(self) -> Prefetcher | None:
@@ -249,19 +250,19 @@ class BatchSequence:
                 self._prefetcher = prefetcher
             return self._prefetcher
 
-    def _raise_end(self) -> None:
+    def _raise_end(self) -> NoReturn:
         if self._failed is not None:
             raise RuntimeError(self._failed)
         raise StopIteration
 
     def _fail(self, step: int | None, error: BaseException) -> None:
         """End the pass after ``step``, or where it stands, because of ``error``."""
-        at = step if step is not None or self._cursor is None else self._cursor.next_step
+        at = self._cursor.next_step if step is None else step
         self._failed = (
             f"this pass ended at global step {at} with {type(error).__name__}; "
             f"loader.steps({at}) tries that step again"
         )
-        if at is not None and at + 1 < TWO_64:
+        if at + 1 < TWO_64:
             self._failed += f", loader.steps({at + 1}) goes on after it"
         self._end(keep=False)
 
@@ -269,10 +270,9 @@ class BatchSequence:
         """Give the threads back to the loader."""
         self._closed = True
         prefetcher, self._prefetcher = self._prefetcher, None
-        if prefetcher is not None:
-            # of several threads that find the end, one gives back what is then another pass's
-            if prefetcher.ring.detach(self._number, keep):
-                self._release(prefetcher)
+        # of several threads that find the end one gives the ring back: then it is another pass's
+        if prefetcher is not None and prefetcher.ring.detach(self._number, keep):
+            self._release(prefetcher)
 
     def __aiter__(self) -> Self:
         return self
