@@ -192,7 +192,7 @@ class DataLoader:
 
         def decide() -> Pass:
             start = self._next_step() if self._resume is not None else self._first_step()
-            check_integer("the pass's first step", start, 0, TWO_64)
+            start = min(start, TWO_64)  # after the run's last step comes an empty pass
             epoch = start // self.steps_per_epoch
             stop = min((epoch + 1) * self.steps_per_epoch, TWO_64)
             self._epoch = epoch + 1
@@ -417,11 +417,15 @@ class DataLoader:
         length = self._builder.length
         reach = getattr(self._sampler, "n", length)
         covered = f"{reach} of " if isinstance(reach, int) and reach != length else ""
+        left_out = 0
+        if getattr(self._sampler, "drop_last", False) is True and isinstance(reach, int):
+            left_out = reach - self.steps_per_epoch * self._sampler.batch_size
+        dropped = f"{left_out} left out an epoch, " if left_out > 0 else ""
         running = [each.level for each in self._prefetchers if each.busy]
         chosen = f" ({running[0]} now)" if self._automatic and running else ""
         return (
             f"DataLoader({covered}{length} items of {type(self._dataset).__name__}, "
-            f"{self.steps_per_epoch} steps an epoch, {describe(self._sampler)}, "
+            f"{self.steps_per_epoch} steps an epoch, {dropped}{describe(self._sampler)}, "
             f"seed={self.seed}, epoch={self._epoch}, workers={self.workers}{chosen}, "
             f"prefetch={self.prefetch}{shard})"
         )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 
 __all__ = ["is_own"]
 
 
-def is_own(candidate: Any, base: type, *methods: str) -> bool:
+Base = TypeVar("Base")
+
+
+def is_own(candidate: Any, base: type[Base], *methods: str) -> TypeGuard[Base]:
     """Return whether ``candidate`` is a ``base`` whose ``methods`` are all ``base``'s own.
 
     A fast path skips calls of these methods. It may do so only where nobody has overridden one: a

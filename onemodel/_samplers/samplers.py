@@ -16,7 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from onemodel._common.arguments import call_text, check_flag, rebuild
+from onemodel._common.arguments import call_text, check_flag
 from onemodel._common.integers import TWO_63, TWO_64, check_integer, check_uint64
 from onemodel._random.permutation import KeyedPermutation
 from onemodel._random.rng import derive
@@ -80,18 +80,40 @@ def keyed_order(n: int, seed: int, epoch: int, step: int, stream: int) -> KeyedP
     return KeyedPermutation(n, derive(seed, epoch, step, 0, stream))
 
 
-class OrderSampler:
-    """What the library's samplers share: arguments that stay, a repr and a pickle made of them."""
+_PACKAGE = "onemodel._samplers"
 
+
+class OrderSampler:
+    """What the library's samplers share: arguments that stay, a repr and a pickle made of them.
+
+    Args:
+        n: how many items it samples from.
+        batch_size, steps: slots of a batch, and batches of an epoch.
+        arguments: what the constructor was called with, checked, by name.
+    """
+
+    # Attributes that __init__ makes of the arguments: a pickle leaves them out.
     _own = frozenset({"_arguments", "_n", "_batch_size", "_steps"})
 
-    def __init__(self, n: int, batch_size: Any, steps: int, arguments: dict[str, Any]) -> None:
-        if hasattr(self, "_arguments"):
+    _arguments: dict[str, Any]
+    _n: int
+    _batch_size: int
+    _steps: int
+
+    def __init__(self, n: int, batch_size: int, steps: int, arguments: dict[str, Any]) -> None:
+        if "_arguments" in self.__dict__:
             raise TypeError(f"a {type(self).__name__} cannot be changed; make another")
         self._n = n
-        self._batch_size: int = batch_size
+        self._batch_size = batch_size
         self._steps = steps
         self._arguments = arguments
+
+    def __getattr__(self, name: str) -> Any:
+        # reached only where an attribute is missing
+        kind = type(self).__name__
+        if name in self._own:
+            raise TypeError(f"{kind}.__init__ must call super().__init__ with the arguments")
+        raise AttributeError(f"{kind!r} object has no attribute {name!r}", name=name, obj=self)
 
     @property
     def n(self) -> int:
@@ -113,7 +135,16 @@ class OrderSampler:
 
     def __reduce__(self) -> tuple[Any, ...]:
         added = {name: value for name, value in self.__dict__.items() if name not in self._own}
-        return rebuild, (type(self), self._arguments), added or None
+        kind = type(self)
+        library = next(base for base in kind.__mro__ if base.__module__.startswith(_PACKAGE))
+        return _restore, (kind, library, self._arguments), added or None
+
+
+def _restore(kind: Any, library: Any, arguments: dict[str, Any]) -> Any:
+    """Make a pickled sampler again, without the ``__init__`` that a user's subclass may have."""
+    made = kind.__new__(kind)
+    library.__init__(made, **arguments)
+    return made
 
 
 class SequentialSampler(OrderSampler):
@@ -196,8 +227,11 @@ class MixingSampler(OrderSampler):
         *,
         steps_per_epoch: int | None = None,
     ) -> None:
-        checked = tuple(check_integer(f"sizes[{k}]", s, 0, TWO_63) for k, s in enumerate(sizes))
-        parts = tuple(_share(k, share) for k, share in enumerate(shares))
+        checked = tuple(
+            check_integer(f"sizes[{k}]", size, 0, TWO_63)
+            for k, size in enumerate(_items("sizes", sizes))
+        )
+        parts = tuple(_share(k, share) for k, share in enumerate(_items("shares", shares)))
         batch_size = check_integer("batch_size", batch_size, 1, 2**31)
         if len(checked) != len(parts):
             raise ValueError(
@@ -215,12 +249,12 @@ class MixingSampler(OrderSampler):
                 f"for sizes {checked}"
             )
         starts = [0, *accumulate(checked)]
-        self._sources = (
+        sources = (
             _cumulative([parts[k] for k in takes_part]),
             np.array([starts[k] for k in takes_part], np.int64),
             np.array([checked[k] for k in takes_part], np.int64),
         )
-        for array in self._sources:
+        for array in sources:
             array.flags.writeable = False
         arguments = {
             "sizes": checked,
@@ -229,6 +263,7 @@ class MixingSampler(OrderSampler):
             "steps_per_epoch": steps,
         }
         super().__init__(n, batch_size, steps, arguments)
+        self._sources = sources
 
     _own = OrderSampler._own | {"_sources"}
 
@@ -257,9 +292,21 @@ class MixingSampler(OrderSampler):
         return out
 
 
-def _share(position: int, value: Any) -> float:
+def _items(name: str, values: Any) -> list[Any]:
+    """Return what stands in a sequence of numbers."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(f"{name} must be a sequence of numbers, got a masked array")
     try:
-        share = math.nan if isinstance(value, str | bytes | bytearray) else float(value)
+        return list(values)
+    except TypeError:
+        raise TypeError(f"{name} must be a sequence of numbers, got {values!r}") from None
+
+
+def _share(position: int, value: Any) -> float:
+    if isinstance(value, bool | np.bool_ | str | bytes | bytearray | np.ndarray):
+        raise TypeError(f"shares[{position}] must be a number, got {value!r}")
+    try:
+        share = float(value)
     except OverflowError:
         share = math.inf
     except (TypeError, ValueError):
