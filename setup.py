@@ -40,6 +40,8 @@ directives = {
     "binding": False,
     "embedsignature": True,
     "embedsignature.format": "clinic",
+    # Threads without the GIL: what they share is guarded by locks (onemodel/_memory/lock.pxd).
+    "freethreading_compatible": True,
     "auto_pickle": False,  # what can be pickled has its own __reduce__
 }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from onemodel._common.array_checks import check_out, image_text
+from onemodel._common.arrays import check_out, image_text
 from onemodel._simd.pixels import bytes_to_planar
 from onemodel._simd.scale_and_shift import Numbers, scale_and_shift
 

@@ -1,5 +1,6 @@
 """Promise: a batch of arrays holds the rows that its indices name, of any layout and dtype."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import transforms as twin
 from reference.digest import digest
+from reference.permutation import KeyedPermutation
 from reference.rng import derive
 from reference.samplers import ShuffledSampler
 from support import assert_same_bytes, refused
@@ -131,6 +133,63 @@ def test_the_dataset_pickles():
         assert onemodel.digest(again[:]) == onemodel.digest(dataset[:])
 
 
+def test_mapped_arrays_are_pickled_by_path(tmp_path):
+    x = np.arange(60_000, dtype=np.float32).reshape(-1, 4)
+    np.save(tmp_path / "x.npy", x)
+    x.astype(">i2").tofile(tmp_path / "raw")
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    raw = np.memmap(tmp_path / "raw", ">i2", "r", 6, (4, 2))
+    for array, expected in (
+        (mapped, x),
+        (mapped[5::7, ::-1], x[5::7, ::-1]),
+        (raw[1:].T, x.ravel()[3:11].reshape(4, 2)[1:].astype(">i2").T),
+    ):
+        dataset = ArrayDataset({"x": array})
+        content = pickle.dumps(dataset)
+        assert len(content) < 1_000
+        again = pickle.loads(content)
+        assert again[:]["x"].tobytes() == expected.tobytes()
+        assert len(pickle.dumps(again)) < 1_000
+    (tmp_path / "x.npy").write_bytes(b"short")
+    with refused(ValueError, "x.npy", "float32", "5 bytes"):
+        pickle.loads(pickle.dumps(ArrayDataset(mapped)))
+    # what was written to private pages is not in the file
+    private = np.memmap(tmp_path / "raw", ">i2", "c")
+    private[0] = 77
+    assert pickle.loads(pickle.dumps(ArrayDataset(private)))[0] == 77
+
+
+class Named(ArrayDataset):
+    """At module level, so that it can be pickled; with arguments of its own."""
+
+    def __init__(self, name):
+        super().__init__({"x": X})
+        self.name = name
+
+
+def test_a_subclass_keeps_class_and_attributes():
+    for again in (pickle.loads(pickle.dumps(Named("a"))), copy.deepcopy(Named("a"))):
+        assert type(again) is Named
+        assert again.name == "a"
+        assert_same_bytes(again.arrays["x"], X)
+
+
+class Forgetful(ArrayDataset):
+    def __init__(self):
+        pass
+
+
+def test_a_dataset_is_made_once_and_at_all():
+    dataset = ArrayDataset(X)
+    with refused(TypeError, "changed"):
+        dataset.__init__(Y)
+    with pytest.raises(AttributeError):
+        dataset.arrays = Y
+    for use in (len, repr, lambda d: d[0], lambda d: d.arrays, pickle.dumps):
+        with refused(TypeError, "Forgetful.__init__ must call super"):
+            use(Forgetful())
+
+
 def test_its_text():
     text = repr(ArrayDataset({"x": X, "y": Y}))
     assert text == "ArrayDataset(6 rows of x: float32 [4], y: int64 [])"
@@ -151,13 +210,103 @@ def test_the_dataset_refuses():
         ArrayDataset(np.float32(3))
     with refused(TypeError, "names", 3):
         ArrayDataset({3: X})
+    with refused(TypeError, "the array", "mask"):
+        ArrayDataset(np.ma.masked_array(X, X > 3))
+    with refused(TypeError, "array 'y'", "mask"):
+        ArrayDataset({"x": X, "y": np.ma.masked_array(Y)})
+    with refused(ValueError, "array 1", "list"):
+        ArrayDataset(X, [[1], [2, 3]])
+    with refused(TypeError, "the array", "object"):
+        ArrayDataset([10**400])
+    with refused(TypeError, "the array", "'abc'"):
+        ArrayDataset("abc")
+    with refused(TypeError, "array 1", "rows"):
+        ArrayDataset(X, 3)
     dataset = ArrayDataset(X)
     for index in (6, -7, np.array([0, 6]), np.array([-1]), [99]):
         with refused(IndexError, 6):
             dataset[index]
-    for index in ("a", 1.5, np.array([0.5]), np.array([True] * 6), np.zeros((2, 2), int), None):
-        with refused(TypeError):
+    for index in (
+        "a",
+        1.5,
+        True,
+        np.array([0.5]),
+        np.array([True] * 6),
+        np.zeros((2, 2), int),
+        None,
+        [10**400],
+        np.ma.masked_array([0, 1], [True, False]),
+        np.array(["2020"], "M8[s]"),
+    ):
+        with pytest.raises(TypeError, match=r"index|indices"):
             dataset[index]
+    with refused(ValueError, "index"):
+        dataset[[[1], [2, 3]]]
+
+
+class Lying(np.ndarray):
+    """Says that it is what it is not."""
+
+    ndim = property(lambda self: 2)
+    dtype = property(lambda self: np.dtype(np.float64))
+    shape = property(lambda self: (1000, 1000))
+    strides = property(lambda self: (8000, 8))
+
+    def __len__(self):
+        return 1000
+
+
+def test_subclasses_that_lie_are_not_believed():
+    dataset = ArrayDataset(X.view(Lying))
+    assert len(dataset) == 6
+    assert type(dataset.arrays) is np.ndarray
+    assert_same_bytes(dataset[np.array([5]).view(Lying)], X[[5]])
+    with refused(IndexError, 999):
+        dataset[np.array([999]).view(Lying)]
+    out = np.zeros((1, 4), np.float32).view(Lying)
+    assert_same_bytes(gather_rows(X.view(Lying), np.array([5]), out), X[[5]])
+    with refused(ValueError, "out"):
+        gather_rows(np.zeros((1000, 1000)), np.array([5]), out)
+
+
+# Parts
+
+
+@pytest.mark.parametrize("arrays", [(X,), (X, Y), ({"y": Y, "x": X},)])
+def test_parts_hold_their_rows(arrays):
+    dataset = ArrayDataset(*arrays)
+    assert_same_rows(dataset.take([5, 0, 0]), dataset[np.array([5, 0, 0])])
+    parts = dataset.split(3, (0.5, 0.5))
+    assert [len(part) for part in parts] == [3, 3]
+    order = KeyedPermutation(6, derive(3, 0, 0, 0, 8))
+    assert_same_rows(parts[0], dataset[np.array(sorted(order[k] for k in range(3)))])
+    whole = ArrayDataset.concatenate([dataset, parts[1]])
+    assert_same_rows(whole.take(np.arange(6)), dataset[:])
+    assert_same_rows(whole.take(np.arange(6, 9)), parts[1][:])
+
+
+def assert_same_rows(dataset, expected):
+    assert repr(dataset) == repr(
+        ArrayDataset(*expected) if type(expected) is tuple else ArrayDataset(expected)
+    )
+    assert onemodel.digest(dataset[:]) == onemodel.digest(expected)
+
+
+def test_parts_refuse():
+    dataset = ArrayDataset(X, Y)
+    with refused(IndexError, "indices", 6):
+        dataset.take([6])
+    with refused(ValueError, "indices", "one dimension"):
+        dataset.take([[1]])
+    with refused(ValueError, "fractions"):
+        dataset.split(0, (0.5, 0.6))
+    with refused(ValueError, "datasets", "none"):
+        ArrayDataset.concatenate([])
+    with refused(TypeError, "datasets[1]", "ndarray"):
+        ArrayDataset.concatenate([dataset, X])
+    for other in (ArrayDataset(X), ArrayDataset(X, X), ArrayDataset(Y, X)):
+        with refused(ValueError, "datasets[1]", "float32 [4]"):
+            ArrayDataset.concatenate([dataset, other])
 
 
 # Through the loader

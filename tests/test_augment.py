@@ -1,14 +1,15 @@
 """Promise: every native augmentation gives the bytes that docs/augmentations.md names.
 
-In place, out of place row by row, and inside the collator's one pass, on every vector variant:
-the pixels are the twin's and so is the generator's state afterwards. Settings are checked, shown
-exactly and survive pickle.
+In place, out of place row by row, and inside the collator's one pass, on every variant of the
+loops: the pixels are the twin's and so is the generator's state afterwards. Settings are checked,
+shown exactly and survive pickle. An image's memory stays where it is while a kernel runs.
 """
 
 import contextlib
 import doctest
 import importlib
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ from onemodel.augment.protocol import Chain, NativeAugmentation
 
 NUMBERS = st.floats(-1000, 1000, width=32)
 PIXELS = st.floats(-4, 4, width=32)
-CHANCES = st.sampled_from([0, 0.0, 1, 1.0, 0.5]) | st.floats(0, 1)
+PROBABILITIES = st.sampled_from([0, 0.0, 1, 1.0, 0.5]) | st.floats(0, 1)
 SEEDS = WORDS
 
 
@@ -38,19 +39,19 @@ def ordered(values):
 ARGUMENTS = {
     "GainOffset": {"gain": ordered(NUMBERS), "offset": ordered(st.floats(-3, 3))},
     "Noise": {"sigma": st.floats(0, 5)},
-    "Invert": {"p": CHANCES},
+    "Invert": {"p": PROBABILITIES},
     "Erase": {
         "count": st.integers(0, 4),
         "size": ordered(st.integers(1, 9) | st.integers(1, 2**31 - 1)),
         "fill": NUMBERS,
     },
-    "HorizontalFlip": {"p": CHANCES},
+    "HorizontalFlip": {"p": PROBABILITIES},
     "Shift": {
         "dx": ordered(st.integers(-9, 9) | st.integers(-(2**31), 2**31 - 1)),
         "dy": st.just((0, 0)) | ordered(st.integers(-5, 5) | st.integers(-(2**31), 2**31 - 1)),
         "fill": NUMBERS,
     },
-    "Blur": {"p": CHANCES},
+    "Blur": {"p": PROBABILITIES},
 }
 SETTINGS = st.one_of(
     st.tuples(st.just(name), st.fixed_dictionaries({}, optional=arguments))
@@ -72,7 +73,7 @@ def twin(setting):
 
 @contextlib.contextmanager
 def each_variant():
-    """Yield a loop over the vector variants that leaves the one in use as it was."""
+    """Yield a loop over the variants that leaves the one in use as it was."""
 
     def loop():
         for name in dispatch.variants():
@@ -168,7 +169,7 @@ def test_the_one_pass_route_is_the_plain_route(settings, seed):
 
 
 @pytest.mark.parametrize("last", [("HorizontalFlip", {"p": 0.5}), ("Blur", {"p": 0.5})])
-def test_a_batch_above_the_size_of_streamed_stores(last):
+def test_a_batch_above_the_size_of_non_temporal_stores(last):
     settings = [("GainOffset", {}), ("Invert", {}), last]
     assert_one_pass_is_plain(settings, 9, [401, 1, 80, 333], 100)
 
@@ -270,6 +271,7 @@ NOT_A_NUMBER = ["1", None, (1, 2), b"1"]
 REFUSED = [
     *((name, {"p": p}, ValueError) for name in ("Invert", "Blur") for p in (-0.1, 1.1)),
     *(("HorizontalFlip", {"p": p}, ValueError) for p in (float("nan"), 2, -1)),
+    *((name, {"p": p}, TypeError) for name in ("Invert", "Blur") for p in (True, 1j, None)),
     *((name, {"p": "1"}, TypeError) for name in ("Invert", "Blur", "HorizontalFlip")),
     *(("Noise", {"sigma": sigma}, ValueError) for sigma in (-1, float("inf"), 1e39)),
     *(("Noise", {"sigma": sigma}, TypeError) for sigma in NOT_A_NUMBER),
@@ -334,6 +336,82 @@ def test_out_has_the_images_shape():
     image, out = np.zeros((1, 2, 3), np.float32), np.zeros((1, 3, 2), np.float32)
     with refused(ValueError, "out", (1, 2, 3), (1, 3, 2)):
         Chain([])(SampleRng(1), image, out)
+
+
+def test_an_image_at_an_odd_address_is_refused():
+    memory = np.zeros(4 * 6 + 1, np.uint8)
+    image, good = memory[1:].view(np.float32).reshape(1, 2, 3), np.zeros((1, 2, 3), np.float32)
+    with refused(ValueError, "image", "aligned"):
+        augment.Invert(1)(SampleRng(1), image)
+    with refused(ValueError, "image", "aligned"):
+        Chain([augment.Invert(1)])(SampleRng(1), image, good)
+    with refused(ValueError, "out", "aligned"):
+        Chain([augment.Invert(1)])(SampleRng(1), good, image)
+    assert not memory.any()
+
+
+class Liar(np.ndarray):
+    """A subclass whose every description of itself is wrong."""
+
+    ndim = property(lambda self: 1)
+    dtype = property(lambda self: np.dtype(np.float64))
+    shape = property(lambda self: (1000, 1000, 1000))
+    strides = property(lambda self: (4, 4, 4))
+    size = property(lambda self: 10**9)
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_what_a_subclass_says_of_itself_does_not_count(name):
+    part, image = getattr(augment, name)(), np.random.default_rng(0).random((1, 5, 6), np.float32)
+    expected, edited, out = image.copy(), image.copy(), np.empty_like(image)
+    part(SampleRng(1), expected)
+    part(SampleRng(1), edited.view(Liar))
+    Chain([part])(SampleRng(1), image.view(Liar), out.view(Liar))
+    assert_same_bytes(edited, expected)
+    assert_same_bytes(out, expected)
+    with refused(ValueError, "out", (1, 5, 6), (1, 6, 5)):
+        Chain([part])(SampleRng(1), image.view(Liar), out.reshape(1, 6, 5).view(Liar))
+
+
+def test_any_object_with_a_buffer_is_an_image():
+    image = np.random.default_rng(0).random((1, 5, 6), np.float32)
+    memory = bytearray(image.tobytes())
+    augment.Invert(1)(SampleRng(1), memoryview(memory).cast("f", (1, 5, 6)))
+    assert_same_bytes(np.frombuffer(memory, np.float32).reshape(image.shape), 1 - image)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_the_buffer_is_held_while_a_kernel_runs(needs_threads, apart):
+    """Another thread that tries to release it, as soon as it gets the GIL, can't.
+
+    It gets the GIL when the kernel releases it; where it comes too early or too late the call is
+    refused or done, and the next try follows.
+    """
+    chain = Chain([augment.Blur(1), augment.Noise(1)])
+    source = np.zeros((1, 64, 1024), np.float32)
+    held = False
+    for _ in range(1000):
+        view = memoryview(bytearray(source.nbytes)).cast("f", source.shape)
+        go = threading.Event()
+        seen = []
+
+        def release(view=view, go=go, seen=seen):
+            go.wait()
+            try:
+                view.release()
+            except BufferError as error:
+                seen.append(error)
+
+        thread = threading.Thread(target=release)
+        thread.start()
+        with contextlib.suppress(ValueError):
+            go.set()
+            chain(SampleRng(1), *([source, view] if apart else [view]))
+        thread.join()
+        held = bool(seen)
+        if held:
+            break
+    assert held
 
 
 def test_what_was_not_initialised_is_refused():

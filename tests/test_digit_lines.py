@@ -1,6 +1,8 @@
 """Promise: line i of `DigitLines` is the same everywhere, and it is a line of legible digits."""
 
+import copy
 import hashlib
+import pickle
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -88,11 +90,48 @@ def test_lines_depend_on_index_and_seed_and_on_nothing_read_before():
     assert DigitLines(50, seed=4)[0].image.tobytes() != backwards[0]
 
 
-def test_a_returned_line_is_the_callers_own():
+def test_a_line_cannot_be_changed():
     lines = DigitLines(2)
-    before = lines[0].image.copy()
-    lines[0].image[...] = 7
-    assert_same_bytes(lines[0].image, before)
+    with pytest.raises(ValueError, match="read-only"):
+        lines[0].image[...] = 7
+
+
+def test_the_dataset_cannot_be_changed():
+    lines = DigitLines(3, seed=4)
+    with pytest.raises(AttributeError):
+        lines.widths = np.ones(3, np.int64)
+    with pytest.raises(TypeError, match="cannot be changed"):
+        lines.__init__(9)
+    assert repr(lines) == "DigitLines(3, seed=4, digits=(3, 12), height=32)"
+
+
+def test_a_subclass_must_call_init():
+    class Forgetful(DigitLines):
+        def __init__(self):
+            pass
+
+    for use in (len, repr, lambda lines: lines[0], lambda lines: lines.widths):
+        with pytest.raises(TypeError, match=r"Forgetful\.__init__ must call super"):
+            use(Forgetful())
+
+
+class Slanted(DigitLines):
+    """At module level, so that it can be pickled; with arguments of its own."""
+
+    def __init__(self, angle):
+        super().__init__(5, seed=3, digits=(1, 2), height=16)
+        self.angle = angle
+
+
+def test_a_pickle_holds_the_arguments():
+    lines = DigitLines(10**6, seed=2**64 - 1, digits=(1, 2), height=8)
+    content = pickle.dumps(lines)
+    assert len(content) < 500
+    assert_same_bytes(pickle.loads(content)[123].image, lines[123].image)
+    for again in (pickle.loads(pickle.dumps(Slanted(7))), copy.deepcopy(Slanted(7))):
+        assert type(again) is Slanted
+        assert again.angle == 7
+        assert repr(again) == repr(Slanted(7))
 
 
 def test_threads_read_the_same_lines(needs_threads):

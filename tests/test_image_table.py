@@ -3,8 +3,10 @@ it cannot; a directory that has a table's name holds a whole table.
 """
 
 import array
+import copy
 import json
 import os
+import pickle
 import shutil
 
 import numpy as np
@@ -12,12 +14,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reference import image as twin_image
+from reference import permutation as twin_permutation
+from reference import rng as twin_rng
 from support import assert_same_bytes
 
 import onemodel
+import onemodel.datasets._table.new_directory as new_directory
+import onemodel.datasets._table.npy_files as npy_files
 import onemodel.datasets.table_files as table_files
-from onemodel._collate.inputs import Columns, from_columns
+from onemodel._batch.key import BatchKey
+from onemodel._collate.inputs import from_columns
 from onemodel.datasets import DigitLines, ImageTable
+from onemodel.datasets.columns import Columns
 from onemodel.datasets.sample import Sample
 
 COLUMNS = ("pixels", "offsets", "widths", "targets", "target_offsets", "labels")
@@ -231,6 +239,20 @@ BYTES = np.zeros((2, 3), dtype=np.uint8)
             r"image 0: must be an array, .* got uint8 \[2, 3, 4\]",
         ),
         (lambda: ImageTable.from_arrays([[[1]]]), "image 0: must be an array, .* got list"),
+        (lambda: ImageTable.from_arrays(3), "images must be a sequence, one item an image, got 3"),
+        (lambda: ImageTable.from_arrays(np.zeros(())), "images must be a sequence, one item an"),
+        (
+            lambda: ImageTable.from_arrays([np.ma.masked_array(BYTES)]),
+            "image 0 must be an array without a mask",
+        ),
+        (
+            lambda: ImageTable.from_arrays([BYTES], targets=[np.ma.masked_array([1])]),
+            "image 0: the target must be an array without a mask",
+        ),
+        (
+            lambda: ImageTable.from_samples([Sample(FLOATS)], dtype="nonsense"),
+            "dtype must be uint8 or float32, got 'nonsense'",
+        ),
         (lambda: ImageTable.from_arrays([BYTES], std=0.0), r"std must be above 0, got 0\.0"),
         (lambda: ImageTable.from_arrays([BYTES], std=np.nan), "std must be finite"),
         (lambda: ImageTable.from_arrays([BYTES], std=1e-44), "must fit in float32"),
@@ -263,13 +285,31 @@ PIXELS = np.zeros(12, dtype=np.uint8)
         ({"channels": 0}, r"channels must be in \[1, 2\*\*31\), got 0"),
         ({"height": 0}, r"height must be in \[1, 2\*\*31\), got 0"),
         ({"offsets": [0, 2]}, r"offsets must have shape \(3,\), got shape \(2,\)"),
-        ({"offsets": [1, 3, 13]}, "offsets and target_offsets must start at 0"),
-        ({"offsets": [0, 4, 12]}, r"offsets\[1\] must be offsets\[0\] \+ channels \* height"),
+        ({"offsets": [1, 3, 13]}, r"offsets\[0\] must be 0, .* got 1"),
+        ({"offsets": [0, 4, 12]}, r"offsets\[1\] must be 2, channels \* height .* got 4"),
         ({"targets": [1]}, "targets must hold 0 symbols, got 1"),
         ({"targets": [1], "target_offsets": [0, 2, 1]}, "target_offsets must not fall"),
         ({"targets": [1], "target_offsets": [0, 1, 2]}, "targets must hold 2 symbols, got 1"),
         ({"labels": [1]}, "labels must be one an image, 2, got 1"),
         ({"names": ["a"]}, "names must be one an image, 2, got 1"),
+        ({"names": [1, 2]}, r"names\[0\] must be a string, got 1"),
+        ({"names": "ab"}, "names must be strings, one an image, got 'ab'"),
+        ({"names": 3}, "names must be strings, one an image, got 3"),
+        ({"pixels": PIXELS.astype(">f4")}, "must be an array of uint8 or float32, got >f4"),
+        ({"pixels": np.ma.masked_array(PIXELS)}, "pixels must be an array without a mask"),
+        ({"pixels": "abc"}, "must be an array of uint8 or float32, got str"),
+        ({"widths": np.ma.masked_array([1, 5], [True, False])}, "widths must be .* without a mask"),
+        ({"widths": [10**400, 1]}, "widths must hold integers that fit in int64"),
+        ({"widths": [[1], [2, 3]]}, "widths must be an array, got a list"),
+        ({"widths": "15"}, "widths must be an array, got '15'"),
+        ({"widths": np.array(["2020", "2021"], "M8[s]")}, "widths must hold integers"),
+        ({"targets": [2**31], "target_offsets": [0, 1, 1]}, "targets must fit in int32"),
+        ({"labels": [1j, 2]}, "labels must hold integers that fit in int32"),
+        ({"labels": [True, False]}, "labels must hold integers that fit in int32, got dtype bool"),
+        ({"channels": 10**400}, r"channels must be in \[1, 2\*\*31\)"),
+        ({"height": "2"}, "height must be an integer"),
+        ({"mean": 10**400}, "mean and std must fit in float32|mean must be"),
+        ({"std": [1, [2]]}, "std must be"),
     ],
 )
 def test_bad_columns_are_named(arguments, message):
@@ -321,12 +361,20 @@ def test_nothing_is_overwritten(tmp_path):
     assert os.listdir(tmp_path / "there") == []
 
 
-@pytest.mark.parametrize("broken", ["write_column", "write_manifest", "publish"])
-def test_a_save_that_fails_leaves_nothing(tmp_path, monkeypatch, broken):
+@pytest.mark.parametrize(
+    ("module", "broken"),
+    [
+        (table_files, "write_pixels"),
+        (table_files, "write_column"),
+        (table_files, "write_manifest"),
+        (new_directory, "publish"),
+    ],
+)
+def test_a_save_that_fails_leaves_nothing(tmp_path, monkeypatch, module, broken):
     def fail(*arguments, **options):
         raise OSError("disk full")
 
-    monkeypatch.setattr(table_files, broken, fail)
+    monkeypatch.setattr(module, broken, fail)
     with pytest.raises(OSError, match="disk full"):
         gray_table().save(tmp_path / "table")
     assert os.listdir(tmp_path) == []
@@ -392,6 +440,20 @@ def truncate(name, by):
         (edit_manifest(channels="1"), r"expected channels an integer of at least 1, found '1'"),
         (edit_manifest(mean=[0, 0]), r"expected mean a list of 1 numbers, found \[0, 0\]"),
         (edit_manifest(std=[0]), r"fit together: std must be above 0"),
+        (edit_manifest(std=[10**400]), r"expected std a list of 1 numbers, found \[1000"),
+        (edit_manifest(mean=[float("nan")]), r"expected mean a list of 1 numbers, found \[nan\]"),
+        (edit_manifest(images=10**400), r"widths\.npy: expected 1000"),
+        (edit_manifest(channels=2**31), r"expected mean a list of 2147483648 numbers"),
+        (edit_manifest(height=10**400), r"fit together: height must be in"),
+        (edit_manifest(height=True), r"expected height an integer of at least 1, found True"),
+        (edit_manifest(files={}), r"manifest\.json: expected pixels\.npy of dtype .* found None"),
+        (edit_manifest(files={"pixels.npy": []}), r"expected pixels\.npy of dtype .* found \[\]"),
+        (edit_file_entry("pixels.npy", bytes="172"), r"pixels\.npy: expected '172' bytes"),
+        (edit_file_entry("pixels.npy", shape=None), r"pixels\.npy: expected dtype .* shape None"),
+        (write("manifest.json", b"[" * 100_000), r"manifest\.json: expected JSON text, found"),
+        (write("manifest.json", b"1" * 5_000), r"manifest\.json: expected JSON text, found"),
+        (write("manifest.json", b"\xff\xfe"), r"manifest\.json: expected JSON text, found"),
+        (write("manifest.json", b"null"), r"expected format 'onemodel.ImageTable', found None"),
         (edit_manifest(files=[]), r"expected files, a description of each, found \[\]"),
         (edit_file_entry("labels.npy", dtype="<i8"), r"expected labels.npy of dtype <i4, found"),
         (edit_file_entry("labels.npy", shape=[4]), r"expected dtype <i4 and shape \[4\], found"),
@@ -424,6 +486,13 @@ def test_what_is_no_whole_table_is_named(tmp_path, damage, message):
         ImageTable.open(directory)
 
 
+def test_flags_are_flags(tmp_path):
+    gray_table().save(tmp_path / "table")
+    for flag in ("False", 1, None):
+        with pytest.raises(TypeError, match="memory_map must be a bool, got"):
+            ImageTable.open(tmp_path / "table", memory_map=flag)
+
+
 def test_a_file_shorter_than_its_header_says(tmp_path):
     gray_table().save(tmp_path / "table")
     truncate("pixels.npy", 4)(tmp_path / "table")
@@ -439,6 +508,321 @@ def test_names_at_odds(tmp_path):
     (tmp_path / "table" / "names.json").write_bytes(b'["a"]'.ljust(size))
     with pytest.raises(ValueError, match=r"names\.json: expected a list of 2 strings"):
         ImageTable.open(tmp_path / "table")
+
+
+def test_every_flipped_bit_of_what_describes_the_pixels_is_named(tmp_path):
+    """Of the manifest and of each header: a ValueError, or something that `check_table` finds."""
+    directory = tmp_path / "table"
+    gray_table().save(directory)
+    messages, problems = [], []
+    for name, described in (("manifest.json", 200), ("pixels.npy", 72)):
+        path = directory / name
+        content = path.read_bytes()
+        for position in range(described):
+            damaged = bytearray(content)
+            for bit in range(8):
+                damaged[position] = content[position] ^ 1 << bit
+                path.write_bytes(damaged)
+                try:
+                    ImageTable.open(directory)
+                except ValueError as error:
+                    messages.append(str(error))
+                else:
+                    problems.append(table_files.check_table(directory))
+        path.write_bytes(content)
+    assert all(str(directory) in message and "expected" in message for message in messages)
+    assert all(len(problem) >= 1 for problem in problems)
+    assert len(messages) > len(problems) > 0  # digits of mean, std and digests
+
+
+def test_what_was_checked_is_what_is_read(tmp_path):
+    """The columns are the table's own: no change of the caller's, or of a file, reaches them."""
+    given = {
+        "pixels": np.arange(12, dtype=np.float32),
+        "widths": np.array([1, 5]),
+        "offsets": np.array([0, 2, 12]),
+        "targets": np.arange(3, dtype=np.int32),
+        "target_offsets": np.array([0, 1, 3]),
+        "labels": np.array([4, 5], np.int32),
+    }
+    table = ImageTable(**given, channels=1, height=2, mean=np.zeros(1, "f4"), std=np.ones(1, "f4"))
+    table.save(tmp_path / "table")
+    opened = ImageTable.open(tmp_path / "table")
+    for name, column in given.items():
+        if name != "pixels":
+            column += 1 << 20
+            content = (tmp_path / "table" / f"{name}.npy").read_bytes()
+            (tmp_path / "table" / f"{name}.npy").write_bytes(content[:128].ljust(len(content)))
+    for each in (table, opened):
+        assert [each[k].image.tolist() for k in range(2)] == [
+            [[[0], [1]]],
+            [[[2, 3, 4, 5, 6], [7, 8, 9, 10, 11]]],
+        ]
+        assert [each[k].target.tolist() for k in range(2)] == [[0], [1, 2]]
+        assert each.labels.tolist() == [4, 5]
+        with onemodel.DataLoader(each, 2, collate=onemodel.ImageBatchCollator()) as loader:
+            assert loader[0].images.shape == (2, 1, 2, 5)
+    assert given["pixels"].flags.writeable
+
+
+def test_nothing_of_a_table_can_be_set():
+    table = gray_table()
+    for name in (*COLUMNS, "mean", "std", "scale", "shift", "channels", "height", "names"):
+        with pytest.raises(AttributeError):
+            setattr(table, name, getattr(table, name))
+    with pytest.raises(AttributeError):
+        table.columns = None
+    with pytest.raises(TypeError, match="cannot be changed"):
+        table.__init__(PIXELS, [6], channels=1, height=2)
+    assert len(table) == 3
+
+
+class Forgetful(ImageTable):
+    def __init__(self):
+        pass
+
+
+def test_a_subclass_must_call_init():
+    for use in (len, repr, lambda t: t[0], lambda t: t.columns, lambda t: t.mean, pickle.dumps):
+        with pytest.raises(TypeError, match=r"Forgetful\.__init__ must call super"):
+            use(Forgetful())
+    assert not hasattr(Forgetful(), "__getitems__")
+
+
+# Digests
+
+
+@pytest.mark.parametrize("name", [*(f"{name}.npy" for name in COLUMNS), "names.json"])
+def test_check_finds_a_changed_byte(tmp_path, name):
+    table = ImageTable(PIXELS, [1, 5], channels=1, height=2, labels=[1, 2], names=["a", "b"])
+    table.save(tmp_path / "table")
+    assert table_files.check_table(tmp_path / "table") == []
+    path = tmp_path / "table" / name
+    content = bytearray(path.read_bytes())
+    if name == "targets.npy":  # which has no elements
+        content += b"x"
+    else:
+        content[-3] ^= 1
+    path.write_bytes(content)
+    (problem,) = table_files.check_table(str(tmp_path / "table"))
+    assert problem.startswith(f"{path}: expected ")
+
+
+def test_check_finds_other_changes(tmp_path):
+    directory = tmp_path / "table"
+    gray_table().save(directory)
+    edit_manifest(mean=[0.25])(directory)
+    (problem,) = table_files.check_table(directory)
+    assert "manifest.json: expected SHA-256" in problem
+    (directory / "labels.npy").unlink()
+    truncate("widths.npy", 8)(directory)
+    problems = table_files.check_table(directory)
+    assert len(problems) == 3
+    (directory / "manifest.json").write_text("{}")
+    (problem,) = table_files.check_table(directory)
+    assert "manifest.json: expected format" in problem
+
+
+def test_a_table_without_digests_opens(tmp_path):
+    directory = tmp_path / "table"
+    gray_table().save(directory)
+    content = json.loads((directory / "manifest.json").read_text())
+    del content["sha256"]
+    for described in content["files"].values():
+        del described["sha256"]
+    (directory / "manifest.json").write_text(json.dumps(content))
+    assert_same_table(ImageTable.open(directory), gray_table())
+    (problem,) = table_files.check_table(directory)
+    assert problem.startswith("no digests are stored of pixels.npy, offsets.npy")
+    truncate("pixels.npy", 1)(directory)
+    assert len(table_files.check_table(directory)) == 2
+
+
+# Byte order
+
+
+def test_files_are_little_endian(tmp_path):
+    foreign = np.arange(5, dtype=">f4")
+    npy_files.write_array(tmp_path / "foreign.npy", foreign)
+    np.save(tmp_path / "native.npy", np.arange(5, dtype="<f4"))
+    assert (tmp_path / "foreign.npy").read_bytes() == (tmp_path / "native.npy").read_bytes()
+
+
+@pytest.mark.parametrize("memory_map", [True, False])
+def test_a_column_of_foreign_order_is_converted(tmp_path, memory_map):
+    """As a little-endian file is on a big-endian machine."""
+    np.save(tmp_path / "foreign.npy", np.arange(5, dtype=">f4"))
+    header = npy_files.read_header(tmp_path / "foreign.npy", (">f4",))
+    array = npy_files.read_array(tmp_path / "foreign.npy", header, memory_map=memory_map)
+    assert_same_bytes(array, np.arange(5, dtype=np.float32))
+    assert not array.flags.writeable
+
+
+# Parts
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    count=st.integers(1, 9),
+    indices=st.lists(st.integers(0, 8), min_size=1, max_size=9),
+)
+def test_a_part_holds_the_images_at_its_indices(seed, count, indices):
+    table = ImageTable.from_samples(random_samples(seed, count))
+    places = [index % count for index in indices]
+    part = table.take(places)
+    assert_same_samples(part, [table[place] for place in places])
+    assert part.widths.tolist() == table.widths[places].tolist()
+    assert np.shares_memory(part.pixels, table.pixels)
+    assert_same_samples(part.take([len(part) - 1]), [part[-1]])
+
+
+def test_a_slice_of_a_table_is_a_table():
+    table = ImageTable(PIXELS, [1, 2, 3], channels=1, height=2, labels=[4, 5, 6], names=list("abc"))
+    for cut in (slice(2), slice(1, None), slice(None, None, -1), slice(-1, 99), slice(None)):
+        part = table[cut]
+        assert_same_samples(part, [table[k] for k in range(3)[cut]])
+        assert part.names == tuple("abc"[cut])
+    assert repr(table[1:]) == "ImageTable(2 images, [1, 2, 2..3], uint8, 10 bytes of pixels)"
+    with pytest.raises(ValueError, match="indices must be at least 1, got 0"):
+        table[3:]
+
+
+@pytest.mark.parametrize(
+    ("indices", "message"),
+    [
+        ([3], r"indices must be in \[0, 3\), got 3"),
+        ([0, -1], r"indices must be in \[0, 3\), got -1"),
+        ([0.5], "indices must be integers, got float64"),
+        ([True], "indices must be integers, got bool"),
+        ([[0]], r"indices must have one dimension, got shape \(1, 1\)"),
+        ([10**400], "indices must be integers, got object"),
+        (np.ma.masked_array([0, 1]), "indices must be an array without a mask"),
+        ("01", "indices must be an array, got '01'"),
+        ([], "indices must be at least 1, got 0"),
+    ],
+)
+def test_indices_of_a_part_are_checked(indices, message):
+    with pytest.raises((IndexError, TypeError, ValueError), match=message):
+        gray_table().take(indices)
+
+
+def test_a_part_is_saved_and_pickled_without_the_rest(tmp_path):
+    table = ImageTable.from_samples(random_samples(8, 2_000))
+    table.save(tmp_path / "whole")
+    whole = ImageTable.open(tmp_path / "whole")
+    part = whole.take([1_999, 3, 4, 5, 3])
+    part.save(tmp_path / "part")
+    for again in (ImageTable.open(tmp_path / "part"), pickle.loads(pickle.dumps(part))):
+        assert_same_samples(again, part)
+    assert len(pickle.dumps(part)) < 2_000  # the pixels by path
+    assert_same_table(ImageTable.open(tmp_path / "part"), ImageTable.concatenate([part]))
+    assert table_files.check_table(tmp_path / "part") == []
+
+
+@pytest.mark.parametrize("fractions", [(0.7, 0.2, 0.1), (0.5,), (0.25, 0.75)])
+def test_a_split_is_that_of_the_keyed_permutation(fractions):
+    table = ImageTable.from_arrays(np.zeros((50, 1, 1), np.uint8), labels=np.arange(50))
+    order = twin_permutation.KeyedPermutation(50, twin_rng.derive(9, 0, 0, 0, 8))
+    parts = table.split(9, fractions)
+    first, total = 0, 0.0
+    for part, fraction in zip(parts, fractions, strict=True):
+        total += fraction
+        stop = int(50 * total + 1e-9)
+        assert part.labels.tolist() == sorted(order[k] for k in range(first, stop))
+        first = stop
+    assert [part.labels.tolist() for part in table.split(8, fractions)] != [
+        part.labels.tolist() for part in parts
+    ]
+
+
+@pytest.mark.parametrize(
+    "fractions",
+    [(), (0.0, 1.0), (-0.5,), (0.6, 0.5), (1e-3,), (float("nan"),), (10**400,), "12", 3],
+)
+def test_fractions_are_checked(fractions):
+    with pytest.raises((TypeError, ValueError), match="fractions must"):
+        gray_table().split(0, fractions)
+    with pytest.raises(ValueError, match=r"seed must be in \[0, 2\*\*64\), got -1"):
+        gray_table().split(-1, (1.0,))
+
+
+def test_tables_are_put_together():
+    tables = [ImageTable.from_samples(random_samples(seed, 4)) for seed in (1, 2)]
+    whole = ImageTable.concatenate([tables[0], tables[1][::-1]])
+    expected = [tables[0][k] for k in range(4)] + [tables[1][k] for k in (3, 2, 1, 0)]
+    assert_same_samples(whole, expected)
+    assert_same_table(whole, ImageTable.from_samples(expected))
+    named = ImageTable(PIXELS, [6], channels=1, height=2, names=["a"])
+    plain = ImageTable(PIXELS, [6], channels=1, height=2)
+    assert ImageTable.concatenate([named, named]).names == ("a", "a")
+    assert ImageTable.concatenate([named, plain]).names is None
+    for wrong, message in (
+        ([], "tables must be at least one, got none"),
+        ([plain, 3], r"tables\[1\] must be an ImageTable, got int"),
+        ([plain, gray_table()], r"tables\[1\] must have \(channels, height, dtype, mean, std\)"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            ImageTable.concatenate(wrong)
+
+
+def test_batches_of_a_part_are_made_of_columns():
+    """The same bytes as those of its samples, and the loader asks for none of these."""
+
+    class Asked(ImageTable):
+        pass
+
+    table = Asked(PIXELS, [1, 2, 3], channels=1, height=2, labels=[4, 5, 6])
+    table.title = "kept"
+    part = table[::-2]
+    assert (type(part), part.title) == (Asked, "kept")
+    samples = [part[k] for k in range(2)]
+    digests = []
+    for dataset in (part, samples):
+        with onemodel.DataLoader(dataset, 2, collate=onemodel.ImageBatchCollator()) as loader:
+            digests.append(loader.digest(0))
+    assert digests[0] == digests[1]
+
+
+# Pickle
+
+
+class Pages(ImageTable):
+    """At module level, so that it can be pickled."""
+
+
+def test_a_pickle_gives_the_same_table():
+    for table in (gray_table(), ImageTable.from_samples(random_samples(5, 30))):
+        for again in (pickle.loads(pickle.dumps(table)), copy.deepcopy(table)):
+            assert_same_table(again, table)
+            assert_same_samples(again, table)
+
+
+def test_a_subclass_keeps_class_and_attributes(tmp_path):
+    pages = Pages(PIXELS, [1, 5], channels=1, height=2)
+    pages.title = "a book"
+    pages.save(tmp_path / "pages")
+    opened = Pages.open(tmp_path / "pages")
+    opened.title = "a book"
+    for table in (pages, opened):
+        again = pickle.loads(pickle.dumps(table))
+        assert type(again) is Pages
+        assert again.title == "a book"
+        assert_same_table(again, table)
+
+
+def test_an_opened_table_is_pickled_by_its_path(tmp_path, monkeypatch):
+    ImageTable.from_samples(random_samples(5, 300)).save(tmp_path / "table")
+    monkeypatch.chdir(tmp_path)
+    opened = ImageTable.open("table")
+    monkeypatch.chdir("/")
+    content = pickle.dumps(opened)
+    assert len(content) < 500
+    again = pickle.loads(content)
+    assert_same_samples(again, opened)
+    assert len(pickle.dumps(again)) < 500
+    shutil.rmtree(tmp_path / "table")
+    with pytest.raises(FileNotFoundError, match="table: expected a directory"):
+        pickle.loads(content)
 
 
 # Of a folder
@@ -595,4 +979,4 @@ def test_columns_are_arrays_and_made_once():
     with pytest.raises(ValueError, match="must"):
         unmade.__init__(**columns(labels=np.zeros(1000, np.int32)))
     with pytest.raises(IndexError):
-        from_columns(unmade, np.array([500], np.int64), 0)
+        from_columns(unmade, BatchKey(0, 0, 0, 0, np.array([500], np.int64)))

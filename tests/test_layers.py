@@ -30,7 +30,8 @@ LEVELS = (
     {"_engine"},
     {"loader"},
     {"__init__"},
-    {"_cli", "__main__"},
+    {"_cli"},
+    {"__main__"},
 )
 HEIGHT = {layer: height for height, layers in enumerate(LEVELS) for layer in layers}
 

@@ -36,7 +36,7 @@ def assert_same_sample(sample, expected):
 
 @given(IMAGES, FACTORS, WORDS)
 def test_stretch_width_is_its_twin(image, factors, seed):
-    target, before = [1, 2], image.copy()
+    target, before = (1, 2), image.copy()
     rng, expected_rng = SampleRng(seed), TwinRng(seed)
     expected = twins.StretchWidth(*factors)(expected_rng, twin_collate.Sample(image, target, 9))
     assert_same_sample(StretchWidth(*factors)(rng, Sample(image, target, 9)), expected)
@@ -76,6 +76,40 @@ def test_any_layout_of_the_image(step):
         one = transform(SampleRng(3), Sample(image))
         other = transform(SampleRng(3), Sample(image.copy()))
         assert_same_bytes(one.image, other.image)
+
+
+def test_an_image_at_an_odd_address_is_as_good():
+    image = np.random.default_rng(0).random((2, 9, 30), np.float32)
+    memory = np.zeros(image.nbytes + 1, np.uint8)
+    odd = memory[1:].view(np.float32).reshape(image.shape)
+    odd[...] = image
+    assert not odd.flags.aligned
+    for transform in (StretchWidth(0.5, 2), ResizeHeight(4), ResizeHeight(9)):
+        one = transform(SampleRng(3), Sample(odd))
+        assert_same_bytes(one.image, transform(SampleRng(3), Sample(image)).image)
+        assert one.image.flags.aligned
+
+
+class Liar(np.ndarray):
+    """A subclass whose every description of itself is wrong."""
+
+    ndim = property(lambda self: 2)
+    dtype = property(lambda self: np.dtype(np.float64))
+    shape = property(lambda self: (1000, 1000, 1000))
+    strides = property(lambda self: (4, 4, 4))
+    flags = property(lambda self: np.zeros((1,), np.float32).flags)
+
+    def copy(self, order="C"):
+        return np.zeros(1)
+
+
+def test_what_a_subclass_says_of_itself_does_not_count():
+    image = np.random.default_rng(0).random((2, 9, 30), np.float32)[:, :, ::-1]
+    for transform in (StretchWidth(0.5, 2), ResizeHeight(4)):
+        one = transform(SampleRng(3), Sample(image.view(Liar)))
+        assert_same_bytes(one.image, transform(SampleRng(3), Sample(image)).image)
+        with refused(TypeError, "image", "mask"):
+            transform(SampleRng(3), Sample(np.ma.masked_equal(image, 0)))
 
 
 def test_a_side_that_stays_keeps_every_byte():

@@ -1,4 +1,8 @@
-"""Promise: an array transform gives the bytes of its twin, alone and in one pass with others."""
+"""Promise: every transform of the array face gives the bytes that docs/transforms.md names.
+
+Called on a batch or run inside the gather, on every vector variant and in every layout of the
+images: the rows are the twin's. What looks like another layout is refused, given arrays stay.
+"""
 
 import pickle
 
@@ -35,10 +39,10 @@ ALPHAS = st.integers(1, 16).map(lambda k: 1.0 / k)
 
 
 @st.composite
-def image_batches(draw, max_rows=6):
+def image_batches(draw, max_rows=6, channels=(0, 1, 2, 3, 3, 4)):
     """uint8 [n, H, W, C], float32 [n, C, H, W], or either without the axis of the channel."""
     rows, height, width = draw(st.integers(0, max_rows)), draw(SIDES), draw(SIDES)
-    channels = draw(st.sampled_from([0, 1, 2, 3, 3, 4]))
+    channels = draw(st.sampled_from(channels))
     source = np.random.default_rng(draw(st.integers(0, 2**32)))
     if draw(st.booleans()):
         shape = (rows, height, width) + ((channels,) if channels else ())
@@ -60,6 +64,15 @@ def sides_of(images):
     return images.shape[2:]
 
 
+def native_layout(images):
+    return "HWC" if images.dtype == np.uint8 else "CHW"
+
+
+def given_layout(images):
+    """None where that is enough: two channels may look like another layout."""
+    return native_layout(images) if images.ndim == 4 and channels_of(images) == 2 else None
+
+
 def generators(images, seed, first_slot=0):
     return twin.row_generators(seed, 0, 0, first_slot, len(images))
 
@@ -67,7 +80,9 @@ def generators(images, seed, first_slot=0):
 @given(image_batches(), WORDS, st.floats(0, 1))
 def test_flip(images, seed, p):
     expected = twin.flip(generators(images, seed), images, p)
-    assert_same_bytes(RandomHorizontalFlip(p)(BatchRng(seed), images), expected)
+    assert_same_bytes(
+        RandomHorizontalFlip(p, layout=given_layout(images))(BatchRng(seed), images), expected
+    )
 
 
 @given(image_batches(), WORDS, st.integers(0, 9), st.data())
@@ -79,7 +94,7 @@ def test_crop(images, seed, padding, data):
             data.draw(st.integers(1, height + 2 * padding)),
             data.draw(st.integers(1, width + 2 * padding)),
         )
-    result = RandomCrop(padding, size)(BatchRng(seed), images)
+    result = RandomCrop(padding, size, layout=given_layout(images))(BatchRng(seed), images)
     rows = np.zeros((1, *images.shape[1:]), images.dtype) if len(images) == 0 else images
     expected = twin.crop(generators(rows, seed), rows, padding, size)[: len(images)]
     assert_same_bytes(result, expected)
@@ -88,7 +103,8 @@ def test_crop(images, seed, padding, data):
 @given(image_batches(), WORDS, st.integers(1, 40))
 def test_cutout(images, seed, size):
     expected = twin.cutout(generators(images, seed), images, size)
-    assert_same_bytes(Cutout(size)(BatchRng(seed), images), expected)
+    result = Cutout(size, layout=given_layout(images))(BatchRng(seed), images)
+    assert_same_bytes(result, expected)
 
 
 def channels_of(images):
@@ -107,7 +123,8 @@ def test_normalize(images, data):
     expected = stacked(twin.normalize, images, mean, std)
     for name in dispatch.variants():
         dispatch.select(name)
-        assert_same_bytes(Normalize(mean, std)(SampleRng(0), images), expected)
+        result = Normalize(mean, std, layout=given_layout(images))(SampleRng(0), images)
+        assert_same_bytes(result, expected)
 
 
 def test_normalize_is_the_image_helper():
@@ -136,7 +153,7 @@ def test_mixup(seed, alpha, block, first_slot, rows):
 def test_cutmix(images, seed, alpha, block, first_slot):
     labels = np.random.default_rng(0).random((len(images), 7), np.float32)
     rng = BatchRng(seed, first_slot=first_slot)
-    result = CutMix(alpha, block)(rng, {"x": images, "y": labels})
+    result = CutMix(alpha, block, layout=given_layout(images))(rng, {"x": images, "y": labels})
     expected = twin.cutmix(
         generators(images, seed, first_slot), images, labels, alpha, block, first_slot
     )
@@ -180,7 +197,7 @@ def test_unaligned_and_strided_arrays_are_as_good():
 
 # One pass over memory gives the bytes of the reference path
 
-STAGES = st.lists(
+PARTS = st.lists(
     st.sampled_from(
         [
             RandomHorizontalFlip(0.5),
@@ -195,8 +212,8 @@ STAGES = st.lists(
 )
 
 
-@given(image_batches(), STAGES, WORDS, st.data())
-def test_a_program_is_its_parts(images, parts, seed, data):
+@given(image_batches(channels=(0, 1, 3, 4)), PARTS, WORDS, st.data())
+def test_a_chain_is_its_parts(images, parts, seed, data):
     assume(min(sides_of(images)) >= 4)  # so that every window fits
     chain = RowChain(parts, images.dtype, images.shape[1:])
     places = st.lists(st.integers(0, max(len(images) - 1, 0)), max_size=9 if len(images) else 0)
@@ -212,7 +229,7 @@ def test_a_program_is_its_parts(images, parts, seed, data):
 @pytest.mark.parametrize("last", [Normalize((0.5, 0.4, 0.3), 0.25), RandomCrop(1), Cutout(9)])
 @pytest.mark.parametrize("width", [32, 31, 16, 5])
 @pytest.mark.parametrize("offset", [0, 1, 64])
-def test_large_batches_take_the_same_bytes_around_the_caches(last, width, offset):
+def test_large_batches_take_the_same_bytes_by_non_temporal_stores(last, width, offset):
     source = np.random.default_rng(0)
     images = source.integers(0, 256, (700, 32, width, 3), np.uint8)
     parts = [RandomHorizontalFlip(0.5), last]
@@ -334,6 +351,176 @@ def test_a_plain_generator_seeds_the_rows():
     other = SampleRng(9)
     assert_same_bytes(result, RandomHorizontalFlip()(BatchRng(other.next_u64()), images))
     assert rng.state == other.state
+
+
+# Layouts: the axes of a row
+
+
+def other_layout(images):
+    """The same images with their axes in the other order, and the name of that order."""
+    if images.dtype == np.uint8:
+        return np.ascontiguousarray(images.transpose(0, 3, 1, 2)), "CHW"
+    return np.ascontiguousarray(images.transpose(0, 2, 3, 1)), "HWC"
+
+
+def native_again(images, layout):
+    axes = (0, 2, 3, 1) if layout == "CHW" else (0, 3, 1, 2)
+    return np.ascontiguousarray(images.transpose(axes))
+
+
+@given(image_batches(channels=(1, 2, 3, 4, 7)), WORDS, st.integers(0, 3))
+def test_a_layout_that_is_given_is_read_so(images, seed, which):
+    makers = [
+        lambda layout: RandomHorizontalFlip(0.5, layout=layout),
+        lambda layout: RandomCrop(2, layout=layout),
+        lambda layout: Cutout(5, layout=layout),
+        lambda layout: CutMix(layout=layout),
+    ]
+    other, layout = other_layout(images)
+    labels = np.random.default_rng(0).random((len(images), 2), np.float32)
+    make = makers[which]
+    expected = make(native_layout(images))(BatchRng(seed), (images, labels))
+    result = make(layout)(BatchRng(seed), (other, labels))
+    assert_same_bytes(native_again(result[0], layout), expected[0])
+    assert_same_bytes(result[1], expected[1])
+
+
+@given(image_batches(channels=(1, 2, 3, 4, 7)), st.booleans())
+def test_normalize_reads_the_layout_that_is_given(images, each):
+    count = channels_of(images)
+    mean, std = (np.linspace(0.1, 0.5, count), np.linspace(0.5, 2, count)) if each else (0.5, 0.25)
+    other, layout = other_layout(images)
+    expected = Normalize(mean, std, layout=native_layout(images))(SampleRng(0), images)
+    for name in dispatch.variants():
+        dispatch.select(name)
+        result = Normalize(mean, std, layout=layout)(SampleRng(0), other)
+        if layout == "HWC":
+            result = native_again(result, layout)
+        assert_same_bytes(result, expected)
+
+
+LAYOUT_MAKERS = [
+    RandomHorizontalFlip,
+    RandomCrop,
+    lambda **options: Cutout(2, **options),
+    lambda **options: Normalize(0.5, 0.5, **options),
+    CutMix,
+]
+LOOKS_LIKE = [
+    (np.uint8, (3, 32, 32), "CHW"),
+    (np.uint8, (1, 28, 28), "CHW"),
+    (np.uint8, (4, 8, 9), "CHW"),
+    (np.float32, (32, 32, 3), "HWC"),
+    (np.float32, (28, 28, 1), "HWC"),
+]
+
+
+@pytest.mark.parametrize(("dtype", "shape", "looks"), LOOKS_LIKE)
+@pytest.mark.parametrize("make", LAYOUT_MAKERS)
+def test_what_looks_like_another_layout_is_refused(make, dtype, shape, looks):
+    batch = np.ones((2, *shape), dtype), np.ones((2, 3), np.float32)
+    with refused(ValueError, "images", "layout", "HWC", "CHW", shape):
+        make()(SampleRng(0), batch)
+    with refused(ValueError, "layout"):
+        ArrayBatchBuilder(ArrayDataset(*batch), make(), BufferPool()).build(key_of([0, 1]))
+    for layout in ("HWC", "CHW"):  # whoever says which is taken at their word
+        make(layout=layout)(SampleRng(0), batch)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape"),
+    [(np.uint8, (3, 32, 3)), (np.uint8, (3, 9, 1)), (np.uint8, (8, 9, 2)), (np.uint8, (3, 9)),
+     (np.float32, (3, 32, 3)), (np.float32, (2, 8, 9)), (np.float32, (1, 9, 4))],
+)  # fmt: skip
+def test_what_reads_as_an_image_either_way_keeps_its_meaning(dtype, shape):
+    images = np.arange(2 * np.prod(shape), dtype=dtype).reshape(2, *shape)
+    flipped = RandomHorizontalFlip(1)(SampleRng(0), images)
+    across = 2 if len(shape) == 2 or dtype == np.uint8 else 3
+    assert_same_bytes(flipped, np.ascontiguousarray(np.flip(images, across)))
+
+
+def test_each_part_of_a_fused_chain_reads_its_own_layout():
+    images = np.random.default_rng(0).integers(0, 256, (6, 3, 8, 9), np.uint8)
+    labels = np.zeros(6)
+    parts = [
+        RandomHorizontalFlip(layout="CHW"),
+        RandomCrop(1, layout="CHW"),
+        RandomHorizontalFlip(layout="CHW"),
+        Normalize(0.5, (0.2, 0.3, 0.4), layout="CHW"),
+        RandomHorizontalFlip(),
+        Cutout(2, layout="CHW"),
+    ]
+    mixed = [RandomHorizontalFlip(layout="CHW"), Normalize((0.5,) * 9, 0.5, layout="HWC")]
+    for chain in (parts, mixed):
+        dataset, indices = ArrayDataset(images, labels), np.array([3, 0, 5])
+        fused = ArrayBatchBuilder(dataset, Compose(chain), BufferPool()).build(key_of(indices))
+        plain = ArrayBatchBuilder(Plain(dataset), Compose(chain), BufferPool()).build(
+            key_of(indices)
+        )
+        assert_same_bytes(fused[0], plain[0])
+
+
+# Arrays that are not what they say
+
+
+class Liar(np.ndarray):
+    """A subclass whose every description of itself is wrong."""
+
+    ndim = property(lambda self: 4)
+    dtype = property(lambda self: np.dtype(np.float64))
+    shape = property(lambda self: (1000, 1000, 1000, 1000))
+    strides = property(lambda self: (1 << 30, 1 << 30, 1 << 30, 1 << 30))
+    size = property(lambda self: 10**12)
+    nbytes = property(lambda self: 10**12)
+    flags = property(lambda self: np.zeros((1,), np.float32).flags)
+
+    def __len__(self):
+        return 10**6
+
+    def copy(self, order="C"):
+        return np.zeros(1)
+
+    def astype(self, *arguments, **options):
+        return np.zeros(1)
+
+
+def test_what_a_subclass_says_of_itself_does_not_count():
+    source = np.random.default_rng(0)
+    pixels = source.integers(0, 256, (4, 6, 7, 3), np.uint8)
+    floats, labels = source.random((4, 3, 6, 7), np.float32), source.integers(0, 5, 4)
+    soft = source.random((4, 5), np.float32)
+    cases = [
+        (RandomHorizontalFlip(), (pixels,)),
+        (RandomCrop(2), (floats.transpose(0, 1, 3, 2),)),
+        (Cutout(3), (pixels[:, :, ::-1],)),
+        (Normalize(0.5, 0.5), (floats,)),
+        (Mixup(), (floats, soft)),
+        (CutMix(), (pixels, soft)),
+        (OneHot(5), (pixels, labels)),
+    ]
+    for transform, batch in cases:
+        expected = transform(BatchRng(1), batch)
+        result = transform(BatchRng(1), tuple(each.view(Liar) for each in batch))
+        for actual, wanted in zip(result, expected, strict=True):
+            if type(actual) is np.ndarray:
+                assert_same_bytes(actual, wanted)
+    chain = RowChain([RandomHorizontalFlip()], np.uint8, pixels.shape[1:])
+    expected, result = np.zeros_like(pixels), np.zeros_like(pixels)
+    chain.run(BatchRng(1), pixels, None, expected)
+    chain.run(BatchRng(1), pixels.view(Liar), None, result.view(Liar))
+    assert_same_bytes(result, expected)
+
+
+def test_masks_are_not_dropped_in_silence():
+    pixels, soft = np.zeros((4, 6, 7, 3), np.uint8), np.zeros((4, 5), np.float32)
+    masked = np.ma.masked_equal(pixels, 0)
+    for transform in (RandomHorizontalFlip(), Normalize(0.5, 0.5), CutMix()):
+        with refused(TypeError, "images", "mask"):
+            transform(SampleRng(0), (masked, soft))
+    with refused(TypeError, "labels", "mask"):
+        CutMix()(SampleRng(0), (pixels, np.ma.masked_equal(soft, 0)))
+    with refused(TypeError, "labels", "mask"):
+        OneHot(3)(SampleRng(0), (pixels, np.ma.masked_equal(np.zeros(4, int), 0)))
 
 
 # Structures, texts, errors

@@ -12,7 +12,7 @@ def note_slot(error: BaseException, key: Any, position: int, index: int) -> None
     """Note on ``error`` which slot of the batch of ``key`` it concerns, once.
 
     Args:
-        error: takes the note, unless it refuses notes.
+        error: what was raised.
         key: a ``BatchKey``.
         position: of the slot in this shard's batch; its number in the global batch is noted.
         index: the slot's dataset index.

@@ -16,7 +16,7 @@ __all__ = [
     "fields",
     "map_arrays",
     "map_leaves",
-    "put",
+    "replace",
     "row_count",
     "take",
 ]
@@ -84,7 +84,7 @@ def take(batch: Structure, field: Field) -> Any:
     return batch if field is None else batch[field]
 
 
-def put(batch: Structure, field: Field, array: Any) -> Structure:
+def replace(batch: Structure, field: Field, array: Any) -> Structure:
     """Return a batch like this one with another array at ``field``; the batch itself stays."""
     if field is None:
         return array

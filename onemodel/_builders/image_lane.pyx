@@ -27,7 +27,7 @@ from onemodel._simd.cache_hint cimport prefetch_row
 from onemodel._simd.float_mode cimport default_float_mode, restore_float_mode
 from onemodel.augment.protocol cimport Chain
 from onemodel.datasets.columns cimport Columns
-from onemodel.datasets.sample cimport Sample
+from onemodel.datasets.sample cimport Sample, is_resolved
 
 from onemodel._collate.image_batch import ImageBatch
 
@@ -113,7 +113,7 @@ cdef class ImageLane(Lane):
                 return False
             sample = <Sample>samples[index]
             try:
-                if not sample.resolved and sample.resolve() is not None:
+                if not is_resolved(sample) and sample.resolve() is not None:
                     return False
                 held.append(sample)
             except BaseException:

@@ -1,5 +1,5 @@
-"""The command line: `onemodel demo`, `verify` and `pack`.
+"""The command line: one file a command, and what the commands share.
 
-It knows the public package and what its commands print.
-It must not know how a batch is made; nothing imports it.
+It knows the public package, the canonical digests, files and terminals. It must not know how a
+batch is built. Nothing else in the package imports from here.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from pathlib import Path
@@ -9,19 +10,49 @@ from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
+from onemodel._cli.exit_codes import SAME
 from onemodel._collate.collator import ImageBatch, ImageBatchCollator
 from onemodel._common.extras import require
+from onemodel._common.integers import check_integer, check_uint64
+from onemodel._common.paths import check_path, check_writable
 from onemodel._samplers.bucketing import BucketedSampler
 from onemodel._samplers.samplers import Sampler, ShuffledSampler
 from onemodel.augment import GainOffset
 from onemodel.datasets import DigitLines, ImageTable
 from onemodel.loader import DataLoader
 
-__all__ = ["demo"]
+__all__ = ["add_arguments", "demo", "run"]
+
+HELP = "stream real text lines and show what came"
+DESCRIPTION = (
+    "Load an epoch of handwritten digit lines, shuffled, bucketed and from a table; print what "
+    "came and write a contact sheet."
+)
 
 #: The steps whose digests are shown: the run's first two, and one that nobody has come to yet.
 STEPS = (0, 1, 1000)
 CONTACT_SHEET = "contact-sheet.png"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("--out", default="onemodel-demo", metavar="DIR", help="default %(default)s")
+    parser.add_argument("--count", type=int, default=6_000, help="lines; default %(default)s")
+    parser.add_argument("--batch-size", type=int, default=32, help="default %(default)s")
+    parser.add_argument("--workers", type=int, default=2, help="threads; default %(default)s")
+    parser.add_argument("--seed", type=int, default=0, help="default %(default)s")
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Show the demo and return the exit code."""
+    demo(
+        parsed.out,
+        count=parsed.count,
+        batch_size=parsed.batch_size,
+        workers=parsed.workers,
+        seed=parsed.seed,
+    )
+    return SAME
 
 
 class _Pass(NamedTuple):
@@ -66,10 +97,22 @@ def demo(
 
     Raises:
         ModuleNotFoundError: an extra is missing; the message says what to install.
+        NotADirectoryError, PermissionError: the contact sheet could not be written there.
         TypeError, ValueError: an argument out of its range.
     """
+    count = check_integer("count", count, 1, 2**31)
+    batch_size = check_integer("batch_size", batch_size, 1, count + 1)
+    workers = check_integer("workers", workers, 0, 2**16)
+    seed = check_uint64("seed", seed)
+    if output is not None and not hasattr(output, "write"):
+        raise TypeError(f"output must be a text file or None, got {output!r:.80}")
+    sheet = check_path("directory", directory) / CONTACT_SHEET
+    # Before the work, not after it: where the sheet goes, and what draws it.
+    check_writable("directory", sheet.parent)
+    if sheet.is_dir():
+        raise IsADirectoryError(f"{sheet} must be a file, got a directory")
     tqdm = require("tqdm", "demo")
-    require("PIL.Image", "demo")  # before the work, not after it
+    require("PIL.Image", "demo")
     output = sys.stdout if output is None else output
     lines = DigitLines(count)
     shuffled = ShuffledSampler(count, batch_size)
@@ -80,21 +123,20 @@ def demo(
         file=output,
     )
 
-    def run(name: str, dataset: DigitLines | ImageTable, sampler: Sampler) -> _Pass:
+    def load(name: str, dataset: DigitLines | ImageTable, sampler: Sampler) -> _Pass:
         augment = GainOffset(gain=(0.8, 1.2), offset=(-0.1, 0.1))
         collate = ImageBatchCollator(width_multiple=4, augment=augment)
         with DataLoader(
             dataset, sampler=sampler, collate=collate, seed=seed, workers=workers
         ) as loader:
-            return _run(name, loader, tqdm.tqdm)
+            return _take_epoch(name, loader, tqdm.tqdm)
 
-    passes = [run("shuffled", lines, shuffled), run("bucketed", lines, bucketed)]
+    passes = [load("shuffled", lines, shuffled), load("bucketed", lines, bucketed)]
     # Their pixels are whole steps of 1/256: as uint8 they take a quarter, and lose nothing.
     drawn = tqdm.tqdm(lines, desc="to a table", unit="line", leave=False, file=sys.stderr)
     table = ImageTable.from_samples(drawn, dtype=np.uint8, std=256 / 255)
-    passes.append(run("bucketed, table", table, bucketed))
+    passes.append(load("bucketed, table", table, bucketed))
     _print_table(passes, output)
-    sheet = Path(directory) / CONTACT_SHEET
     sheet.parent.mkdir(parents=True, exist_ok=True)
     contact_sheet([(done.name, done.first) for done in passes[:2]]).save(sheet)
     print(f"\nThe first batch of both samplers: {sheet}", file=output)
@@ -102,7 +144,7 @@ def demo(
     return sheet
 
 
-def _run(name: str, loader: DataLoader, bar: Any) -> _Pass:
+def _take_epoch(name: str, loader: DataLoader, bar: Any) -> _Pass:
     """Take one epoch, and then single batches of steps that were not built before."""
     images = 0
     began = time.perf_counter()

@@ -8,10 +8,12 @@ this machine, with this compiler, NumPy and number of threads, follows the speci
 
 from __future__ import annotations
 
+import argparse
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,9 @@ from numpy.typing import NDArray
 
 from onemodel import augment, transforms
 from onemodel._batch.digest import digest
+from onemodel._cli.exit_codes import DIFFERENT, SAME
+from onemodel._cli.machine import versions
+from onemodel._cli.report import compare, make_report, read_report
 from onemodel._collate.collator import ImageBatchCollator
 from onemodel._random.rng import SampleRng, mix
 from onemodel._samplers.bucketing import BucketedSampler
@@ -27,7 +32,83 @@ from onemodel.datasets import ArrayDataset, DigitLines, ImageTable
 from onemodel.datasets.sample import Sample
 from onemodel.loader import DataLoader
 
-__all__ = ["Result", "results", "verify"]
+__all__ = ["Result", "add_arguments", "results", "run", "verify"]
+
+HELP = "prove that this machine gives the canonical batches"
+DESCRIPTION = (
+    "Recompute the digests of canonical batches and compare each with the shipped one. "
+    "Exit code 1 if any differs."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument(
+        "--json",
+        action="store_true",
+        help="print one JSON object instead: platform, Python, NumPy, compiler if it is known, "
+        "vectors in use, version of the algorithm; of each batch both digests and whether they "
+        "are the same",
+    )
+    choice.add_argument(
+        "--compare",
+        metavar="FILE",
+        help="compare with another machine instead: FILE is what `onemodel verify --json` printed "
+        "there. Says which batches differ; exit code 1 if any does",
+    )
+
+
+def run(parsed: argparse.Namespace) -> int:
+    """Recompute all batches, print what came, and return the exit code."""
+    if parsed.compare is not None:
+        return _run_compare(Path(parsed.compare))
+    found = []
+    for result in results():
+        found.append(result)
+        if not parsed.json:
+            print(_line(result))
+    same = sum(result.same for result in found)
+    if parsed.json:
+        print(json.dumps(_report(found), indent=1))
+    else:
+        print(f"{same} of {len(found)} batches are the same, byte for byte. {versions()}")
+    return SAME if same == len(found) else DIFFERENT
+
+
+def _line(result: Result) -> str:
+    name = f"{result.configuration}, step {result.step}"
+    if result.same:
+        return f"same       {result.found[:16]}  {name}"
+    return f"DIFFERENT  {result.found[:64]}  {name}, expected {result.expected[:16]}"
+
+
+def _run_compare(path: Path) -> int:
+    there = read_report(path)  # before the work, not after it
+    here = _report(results())
+    differences = compare(here, there)
+    if here["algorithm"] != there.get("algorithm"):
+        print(
+            f"{path}: algorithm {there.get('algorithm')!r}, here {here['algorithm']!r}: "
+            "their batches are meant to differ"
+        )
+    for each in differences:
+        print(
+            f"DIFFERENT  {each.configuration}, step {each.step}: here {each.here[:64] or 'none'}, "
+            f"there {each.there[:64] or 'none'}"
+        )
+    total = len(differences) + sum(
+        (batch["configuration"], batch["step"]) not in {each[:2] for each in differences}
+        for batch in here["batches"]
+    )
+    machine = ", ".join(str(there["machine"].get(key)) for key in ("platform", "python", "numpy"))
+    print(f"{total - len(differences)} of {total} batches are the same as on {machine}")
+    return DIFFERENT if differences else SAME
+
+
+def _report(found: Iterable[Result]) -> dict[str, Any]:
+    batches = ({**vars(result), "same": result.same} for result in found)
+    return make_report(canonical()["algorithm"], batches)
 
 
 @dataclass(frozen=True)

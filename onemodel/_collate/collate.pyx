@@ -20,7 +20,7 @@ from onemodel._random.streams cimport AUGMENTATION_STREAM
 from onemodel._simd.dispatch cimport Rows, loops, store_fence
 from onemodel._simd.float_mode cimport default_float_mode, restore_float_mode
 from onemodel.augment.protocol cimport (
-    Chain, ImageShape, Operation, draw_parameters, edit_image, edit_row,
+    Chain, ImageShape, Operation, draw_parameters, run_image, run_row,
 )
 from onemodel.datasets.sample cimport ImageSource
 
@@ -128,7 +128,7 @@ cdef void make_row(
     if source == NULL:
         load_row(inputs, image, channel, row, target)
         source = target
-    edit_row(
+    run_row(
         settings.operations, settings.count, work.parameters, shape, channel, row, source, target
     )
 
@@ -155,7 +155,7 @@ cdef void make_image(
     draw_parameters(operation, settings.count, &state, &shape, work.parameters)
     if not settings.by_rows:
         load_rows(inputs, image, work.image)
-        edit_image(
+        run_image(
             operation, settings.count, work.parameters, &shape, work.image, work.scratch
         )
     rows = rows_of(work, &shape, target, &slot[1].image)    # of width 0 behind the last slot

@@ -39,7 +39,7 @@ class ImageBatchCollator:
         augment: ``augment(rng, image)`` edits a float32 copy [C, H, W] of one image in place and
             returns None or that array; ``rng`` is the slot's own ``SampleRng``, stream 1.
             Native augmentations (``onemodel.augment``, also in ``Compose``) run without the GIL
-            in the pass that makes the batch. The array is lent for the call.
+            in the pass that makes the batch. The array is the callable's for the call only.
         pool: where the batches' memory comes from; None for a pool of its own.
 
     Raises:

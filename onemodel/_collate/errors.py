@@ -1,4 +1,4 @@
-"""What an error says of an augmentation that broke its contract."""
+"""What collation says about a callable that did not keep to its contract."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onemodel._common.array_checks import image_text
+from onemodel._common.arrays import image_text
 from onemodel._common.describe import describe
 
 __all__ = ["augment_error"]

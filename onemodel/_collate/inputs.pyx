@@ -13,9 +13,9 @@ from onemodel._batch.notes import note_slot
 from onemodel._memory.arrays cimport CONTIGUOUS, Array, array_of
 from onemodel._simd.cache_hint cimport prefetch_row
 from onemodel.datasets.columns cimport Columns
-from onemodel.datasets.sample cimport Sample
+from onemodel.datasets.sample cimport Sample, is_resolved
 
-__all__ = ["Columns", "CollateInputs", "from_columns", "from_samples", "pick"]
+__all__ = ["CollateInputs", "from_columns", "from_samples", "gather_samples"]
 
 cdef enum:
     INT32_LIMIT = 0x7FFFFFFF
@@ -113,7 +113,7 @@ def from_samples(samples, key):
                 f"got {type(listed[k]).__name__}"
             )
         sample = <Sample>listed[k]
-        wrong = sample.resolve() if not sample.resolved else None
+        wrong = None if is_resolved(sample) else sample.resolve()
         if wrong is not None:
             raise type(wrong)(f"{sample_label(first_slot + k, indices[k])}: {wrong}")
         if k == 0:

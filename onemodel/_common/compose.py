@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from onemodel._common.arguments import shown
+from onemodel._common.configured import Argument, Configured, configure
 from onemodel._common.describe import describe
+from onemodel._common.overrides import is_own
 
 __all__ = ["Compose"]
 
 
-class Compose:
+class Compose(Configured):
     """Callables one after another, at every place that takes a transform or an augmentation.
 
     Each part is called as ``part(rng, value)`` with the same generator, so draws follow one
     another; a part that returns None has edited its value in place. Native parts run natively.
 
     Args:
-        parts: callables ``part(rng, value)``; a Compose among them is spliced in.
+        parts: callables ``part(rng, value)``. A Compose among them is replaced by its parts,
+            unless it is of a subclass with a call of its own.
 
     Raises:
         TypeError: if a part is not callable.
@@ -27,13 +31,22 @@ class Compose:
     8
     """
 
+    parts: Argument[tuple[Callable[..., Any], ...]] = Argument("parts", "The callables, in order.")
+
     def __init__(self, parts: Iterable[Callable[..., Any]]) -> None:
+        try:
+            given = iter(parts)
+        except TypeError:
+            raise TypeError(
+                f"parts must be callables part(rng, value), got {shown(parts)}"
+            ) from None
         flat: list[Callable[..., Any]] = []
-        for part in parts:
+        for part in given:
             if not callable(part):
-                raise TypeError(f"parts must be callables part(rng, value), got {part!r}")
-            flat.extend(part.parts if isinstance(part, Compose) else [part])
-        self.parts: tuple[Callable[..., Any], ...] = tuple(flat)
+                raise TypeError(f"parts must be callables part(rng, value), got {shown(part)}")
+            own = is_own(part, Compose, "__call__", "parts", "arguments")
+            flat.extend(part.parts if own else [part])  # type: ignore[attr-defined]
+        configure(self, Compose, {"parts": tuple(flat)})
 
     def __call__(self, rng: Any, value: Any) -> Any:
         """Return ``value`` after every part."""

@@ -1,43 +1,45 @@
-"""Whether an object does what the library's own class says, so that a fast path may stand in."""
+"""Whether an object does what our class does: the question before every fast path."""
 
 from __future__ import annotations
 
-from typing import Any, TypeGuard, TypeVar
+from typing import Any
 
 __all__ = ["is_own"]
 
+_LOOKUPS = ("__getattribute__", "__getattr__")
 
-Base = TypeVar("Base")
 
+def is_own(obj: object, base: type, *methods: str) -> bool:
+    """Return whether ``obj`` is a ``base`` that takes every one of ``methods`` from it.
 
-def is_own(candidate: Any, base: type[Base], *methods: str) -> TypeGuard[Base]:
-    """Return whether ``candidate`` is a ``base`` whose ``methods`` are all ``base``'s own.
+    A fast path that does without calling ``obj.method()`` may be taken only then. It is not
+    where a subclass overrides one, where an attribute of the object has the name of one, or where
+    the class has a ``__getattr__`` or ``__getattribute__`` of its own. What ``obj.__class__`` says
+    counts for nothing.
 
-    A fast path skips calls of these methods. It may do so only where nobody has overridden one: a
-    subclass, an attribute of the instance, or a wrapper that merely delegates.
-
-    >>> is_own([], list, "__getitem__"), is_own({}, list)
+    >>> class Loud(dict):
+    ...     def __getitem__(self, key):
+    ...         return f"{key}!"
+    >>> is_own({}, dict, "__getitem__"), is_own(Loud(), dict, "__getitem__")
     (True, False)
-    >>> class Noisy(list):
-    ...     def __getitem__(self, index):
-    ...         return "noise"
-    >>> is_own(Noisy(), list, "__getitem__"), is_own(Noisy(), list, "__len__")
-    (False, True)
+    >>> is_own(Loud(), dict, "__len__")
+    True
     """
-    kind = type(candidate)
+    kind = type(obj)
     if not issubclass(kind, base):
         return False
-    if kind is not base and kind.__getattribute__ is not base.__getattribute__:
+    if any(_found(kind, name) is not _found(base, name) for name in (*methods, *_LOOKUPS)):
         return False
-    own = getattr(candidate, "__dict__", {})
-    return all(
-        method not in own and _found(kind, method) is _found(base, method) for method in methods
-    )
+    try:
+        attributes = object.__getattribute__(obj, "__dict__")
+    except AttributeError:
+        return True
+    return not any(name in attributes for name in methods)
 
 
 def _found(kind: type, name: str) -> Any:
-    """Return what the class's method resolution finds under the name, without binding it."""
-    for each in kind.__mro__:
-        if name in each.__dict__:
-            return each.__dict__[name]
+    """Return what the class or its bases hold under the name, without asking a descriptor."""
+    for each in type.__dict__["__mro__"].__get__(kind):
+        if name in vars(each):
+            return vars(each)[name]
     return None

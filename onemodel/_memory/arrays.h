@@ -1,8 +1,9 @@
 /* An array's memory through CPython's buffer interface, checked: what a typed memoryview does
  * that kernels need, in a few lines instead of the hundreds of kilobytes of Cython's.
  *
- * The buffer is given back at once. Whoever looks at the memory keeps the array itself, and an
- * array that somebody keeps does not move. */
+ * onemodel_array_of releases the buffer at once: whoever looks at the memory keeps the array itself,
+ * and an array that somebody keeps does not move. A memoryview may be released by another thread,
+ * and its owner resized; where any object may come in, onemodel_hold_array keeps the buffer. */
 
 #ifndef ONEMODEL_ARRAYS_H
 #define ONEMODEL_ARRAYS_H
@@ -20,7 +21,7 @@ typedef struct {
 } onemodel_array;
 
 /* C's name of a format's element type, as errors show it. */
-static const char *onemodel_type_name(char code)
+static inline const char *onemodel_type_name(char code)
 {
     static const char codes[] = "?bBhHiIlLqQfd";
     static const char *const names[] = {
@@ -34,27 +35,27 @@ static const char *onemodel_type_name(char code)
 
 /* Note where the elements of `object` lie. `kind` is one of f, d (floats), i (int32), q (int64),
  * Q (uint64), B (uint8); `rank` is -1 for any, and then only data and size are filled in;
- * `flags` ask for an order and for writing. Returns -1 with an exception set. */
-static int onemodel_array_of(
-    PyObject *object, char kind, int rank, int flags, onemodel_array *array)
+ * `flags` ask for an order and for writing. The buffer is held in `view` until
+ * PyBuffer_Release. Returns -1 with an exception set, and then holds nothing. */
+static inline int onemodel_hold_array(
+    PyObject *object, char kind, int rank, int flags, onemodel_array *array, Py_buffer *view)
 {
-    Py_buffer view;
     const char *format;
     int fits;
-    if (PyObject_GetBuffer(object, &view, flags | PyBUF_FORMAT) < 0)
+    if (PyObject_GetBuffer(object, view, flags | PyBUF_FORMAT) < 0)
         return -1;
-    format = view.format ? view.format : "B";
+    format = view->format ? view->format : "B";
     if (*format == '@' || *format == '=' || *format == '^')
         format++;
     switch (kind) {
     case 'i':
-        fits = strchr("il", *format) && view.itemsize == 4;
+        fits = strchr("il", *format) && view->itemsize == 4;
         break;
     case 'q':
-        fits = strchr("lq", *format) && view.itemsize == 8;
+        fits = strchr("lq", *format) && view->itemsize == 8;
         break;
     case 'Q':
-        fits = strchr("LQ", *format) && view.itemsize == 8;
+        fits = strchr("LQ", *format) && view->itemsize == 8;
         break;
     default:
         fits = *format == kind;
@@ -64,22 +65,32 @@ static int onemodel_array_of(
             PyExc_ValueError, "Buffer dtype mismatch, expected '%s' but got '%s'",
             kind == 'q' ? "int64_t" : kind == 'Q' ? "uint64_t" : onemodel_type_name(kind),
             format[0] && format[1] ? "another type" : onemodel_type_name(*format));
-        PyBuffer_Release(&view);
+        PyBuffer_Release(view);
         return -1;
     }
-    if (rank >= 0 && view.ndim != rank) {
+    if (rank >= 0 && view->ndim != rank) {
         PyErr_Format(
             PyExc_ValueError, "Buffer has wrong number of dimensions (expected %d, got %d)",
-            rank, view.ndim);
-        PyBuffer_Release(&view);
+            rank, view->ndim);
+        PyBuffer_Release(view);
         return -1;
     }
-    array->data = view.buf;
-    array->size = view.len / view.itemsize;
+    array->data = view->buf;
+    array->size = view->len / view->itemsize;
     for (int axis = 0; axis < rank; axis++) {
-        array->shape[axis] = view.shape[axis];
-        array->strides[axis] = view.strides[axis];
+        array->shape[axis] = view->shape[axis];
+        array->strides[axis] = view->strides[axis];
     }
+    return 0;
+}
+
+/* The same, without holding the buffer. */
+static inline int onemodel_array_of(
+    PyObject *object, char kind, int rank, int flags, onemodel_array *array)
+{
+    Py_buffer view;
+    if (onemodel_hold_array(object, kind, rank, flags, array, &view) < 0)
+        return -1;
     PyBuffer_Release(&view);
     return 0;
 }

@@ -16,8 +16,9 @@ from operator import index as index_of
 
 import numpy as np
 
-from onemodel._common.array_checks import position_error, positions_of, check_out, slice_of
+from onemodel._common.arrays import check_out
 from onemodel._common.integers import TWO_63, check_integer, check_uint64
+from onemodel._random.positions import position_error, positions_of, slice_of
 
 __all__ = ["KeyedPermutation"]
 

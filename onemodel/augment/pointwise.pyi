@@ -1,6 +1,6 @@
 from typing import SupportsFloat, SupportsIndex
 
-from onemodel.augment.protocol import NativeAugmentation
+from onemodel.augment.protocol import NativeAugmentation, RandomAugmentation
 
 __all__ = ["Erase", "GainOffset", "Invert", "Noise"]
 
@@ -20,10 +20,7 @@ class Noise(NativeAugmentation):
     @property
     def sigma(self) -> float: ...
 
-class Invert(NativeAugmentation):
-    def __init__(self, p: SupportsFloat = ...) -> None: ...
-    @property
-    def p(self) -> float: ...
+class Invert(RandomAugmentation): ...
 
 class Erase(NativeAugmentation):
     def __init__(

@@ -6,24 +6,22 @@ Source: docs/augmentations.md; each class lists its draws in order.
 cimport cython
 from libc.stdint cimport int64_t, uint64_t
 
+from onemodel._common.arguments import check_integer_pair, check_number, check_pair
+from onemodel._common.configured import Argument
 from onemodel._common.integers import check_integer
 from onemodel._random.rng cimport next_below, skip_u64
 from onemodel.augment.protocol cimport (
     ImageShape,
-    IntegerSpan,
+    IntegerRange,
     NativeAugmentation,
-    Span,
-    chance_of,
-    copy_row,
-    draw_applied,
+    RandomAugmentation,
+    Range,
+    configure,
     draw_integer,
-    draw_span,
-    integer_pair_of,
-    integer_span_of,
-    forbid_reinit,
-    number_of,
-    pair_of,
-    span_of,
+    draw_number,
+    integer_range_of,
+    keep_row,
+    range_of,
 )
 from onemodel._simd.dispatch cimport Rows, loops
 
@@ -31,8 +29,8 @@ __all__ = ["Erase", "GainOffset", "Invert", "Noise"]
 
 
 ctypedef struct GainOffsetSettings:
-    Span gain
-    Span offset
+    Range gain
+    Range offset
 
 
 ctypedef struct GainOffsetParameters:
@@ -43,10 +41,10 @@ ctypedef struct GainOffsetParameters:
 cdef void gain_offset_draw(
     const void *settings, uint64_t *state, const ImageShape *shape, void *parameters
 ) noexcept nogil:
-    cdef const GainOffsetSettings *spans = <const GainOffsetSettings *>settings
+    cdef const GainOffsetSettings *ranges = <const GainOffsetSettings *>settings
     cdef GainOffsetParameters *values = <GainOffsetParameters *>parameters
-    values.gain = draw_span(&spans.gain, state)
-    values.offset = draw_span(&spans.offset, state)
+    values.gain = draw_number(&ranges.gain, state)
+    values.offset = draw_number(&ranges.offset, state)
 
 
 cdef void gain_offset_row(
@@ -67,7 +65,7 @@ cdef void gain_offset_rows(
 cdef class GainOffset(NativeAugmentation):
     """``x * gain + offset``: one gain and one offset for an image, each operation in float32.
 
-    Draws: gain = ``low + (high - low) * next_single()``, then offset likewise. Edits rows.
+    Draws: gain = ``low + (high - low) * next_single()``, then offset likewise. Applies to rows.
 
     Args:
         gain: (low, high), finite, low <= high.
@@ -86,26 +84,22 @@ cdef class GainOffset(NativeAugmentation):
     """
 
     cdef GainOffsetSettings settings
-    cdef readonly tuple gain
-    cdef readonly tuple offset
+
+    gain = Argument("gain", "The pair (low, high) that an image's gain lies in.")
+    offset = Argument("offset", "The pair (low, high) that an image's offset lies in.")
 
     @cython.embedsignature.format("c")
     def __init__(self, gain=(0.8, 1.2), offset=(-0.1, 0.1)):
-        forbid_reinit(<const void *>self.operation.draw)
-        self.gain, self.offset = pair_of("gain", gain), pair_of("offset", offset)
-        self.settings.gain = span_of("gain", self.gain)
-        self.settings.offset = span_of("offset", self.offset)
+        cdef GainOffsetSettings settings
+        gain, offset = check_pair("gain", gain), check_pair("offset", offset)
+        settings.gain, settings.offset = range_of("gain", gain), range_of("offset", offset)
+        configure(self, GainOffset, {"gain": gain, "offset": offset})
+        self.settings = settings
         self.operation.settings = &self.settings
         self.operation.parameter_bytes = sizeof(GainOffsetParameters)
         self.operation.draw = gain_offset_draw
-        self.operation.edit_row = gain_offset_row
+        self.operation.apply_row = gain_offset_row
         self.operation.store_rows = gain_offset_rows
-
-    def __repr__(self):
-        return f"GainOffset(gain={self.gain}, offset={self.offset})"
-
-    def __reduce__(self):
-        return type(self), (self.gain, self.offset)
 
 
 cdef void noise_draw(
@@ -129,7 +123,7 @@ cdef class Noise(NativeAugmentation):
     """``x + sigma * normal``: an independent normal draw for every pixel.
 
     Draws: one ``next_normal()`` for each value of [C, H, W] in C order, twelve 64-bit words each.
-    The product and the sum round to float32. Edits rows.
+    The product and the sum round to float32. Applies to rows.
 
     Args:
         sigma: standard deviation, finite, >= 0.
@@ -146,26 +140,21 @@ cdef class Noise(NativeAugmentation):
     True
     """
 
-    cdef float single
-    cdef readonly double sigma
+    cdef float deviation
+
+    sigma = Argument("sigma", "The standard deviation.")
 
     @cython.embedsignature.format("c")
     def __init__(self, sigma=0.05):
-        forbid_reinit(<const void *>self.operation.draw)
-        self.sigma = number_of("sigma", sigma)
-        if self.sigma < 0:
-            raise ValueError(f"sigma must be >= 0, got {self.sigma}")
-        self.single = <float>self.sigma
-        self.operation.settings = &self.single
+        cdef double deviation = check_number("sigma", sigma)
+        if deviation < 0:
+            raise ValueError(f"sigma must be >= 0, got {deviation}")
+        configure(self, Noise, {"sigma": deviation})
+        self.deviation = <float>deviation
+        self.operation.settings = &self.deviation
         self.operation.parameter_bytes = sizeof(uint64_t)
         self.operation.draw = noise_draw
-        self.operation.edit_row = noise_row
-
-    def __repr__(self):
-        return f"Noise(sigma={self.sigma})"
-
-    def __reduce__(self):
-        return type(self), (self.sigma,)
+        self.operation.apply_row = noise_row
 
 
 cdef void invert_row(
@@ -176,13 +165,15 @@ cdef void invert_row(
         # 1 - x: the sign's change is exact, and the sum rounds as the difference does
         loops.gain_offset(target, source, shape.width, -1.0, 1.0)
     else:
-        copy_row(target, source, shape.width)
+        keep_row(target, source, shape.width)
 
 
-cdef class Invert(NativeAugmentation):
-    """``1 - x`` for the whole image, with probability p: dark on light becomes light on dark.
+cdef class Invert(RandomAugmentation):
+    """Invert(p=0.5)
 
-    Draws: one ``next_single()``; applied where it is below p. Edits rows.
+    ``1 - x`` for the whole image, with probability p: dark on light becomes light on dark.
+
+    Draws: one ``next_single()``; applied where it is below p. Applies to rows.
 
     Args:
         p: probability in [0, 1].
@@ -199,27 +190,13 @@ cdef class Invert(NativeAugmentation):
     array([[[1.  , 0.75, 0.  ]]], dtype=float32)
     """
 
-    cdef readonly double p
-
-    @cython.embedsignature.format("c")
-    def __init__(self, p=0.5):
-        forbid_reinit(<const void *>self.operation.draw)
-        self.p = chance_of("p", p)
-        self.operation.settings = &self.p
-        self.operation.parameter_bytes = sizeof(int64_t)
-        self.operation.draw = draw_applied
-        self.operation.edit_row = invert_row
-
-    def __repr__(self):
-        return f"Invert(p={self.p})"
-
-    def __reduce__(self):
-        return type(self), (self.p,)
+    def __cinit__(self):
+        self.operation.apply_row = invert_row
 
 
 ctypedef struct EraseSettings:
     int64_t count
-    IntegerSpan size
+    IntegerRange size
     float fill
 
 
@@ -258,7 +235,7 @@ cdef void erase_row(
     cdef const Rectangle *rectangle
     cdef float fill = erase.fill
     cdef int64_t k, column
-    copy_row(target, source, shape.width)
+    keep_row(target, source, shape.width)
     for k in range(erase.count):
         rectangle = <const Rectangle *>parameters + k
         if rectangle.top <= row < rectangle.bottom:
@@ -272,7 +249,7 @@ cdef class Erase(NativeAugmentation):
     Draws, for each rectangle: height = ``low + next_int(high - low + 1)``, width likewise, then
     its middle: row = ``next_int(H)``, column = ``next_int(W)``. It covers the rows
     ``row - height // 2`` to ``row - height // 2 + height - 1`` and columns likewise, as far as
-    they lie in the image. Edits rows.
+    they lie in the image. Applies to rows.
 
     Args:
         count: number of rectangles, an integer in [0, 1024].
@@ -293,26 +270,21 @@ cdef class Erase(NativeAugmentation):
     """
 
     cdef EraseSettings settings
-    cdef readonly int64_t count
-    cdef readonly tuple size
-    cdef readonly double fill
+
+    count = Argument("count", "The number of rectangles.")
+    size = Argument("size", "The pair (low, high) that heights and widths lie in.")
+    fill = Argument("fill", "The value painted.")
 
     @cython.embedsignature.format("c")
     def __init__(self, count=1, size=(4, 16), fill=0.0):
-        forbid_reinit(<const void *>self.operation.draw)
-        self.count = check_integer("count", count, 0, 1025)
-        self.size = integer_pair_of("size", size, 1, 1 << 31)
-        self.fill = number_of("fill", fill)
-        self.settings.count = self.count
-        self.settings.size = integer_span_of(self.size)
-        self.settings.fill = <float>self.fill
+        count = check_integer("count", count, 0, 1025)
+        size = check_integer_pair("size", size, 1, 1 << 31)
+        fill = check_number("fill", fill)
+        configure(self, Erase, {"count": count, "size": size, "fill": fill})
+        self.settings.count = count
+        self.settings.size = integer_range_of(size)
+        self.settings.fill = <float><double>fill
         self.operation.settings = &self.settings
-        self.operation.parameter_bytes = self.count * <int64_t>sizeof(Rectangle)
+        self.operation.parameter_bytes = self.settings.count * <int64_t>sizeof(Rectangle)
         self.operation.draw = erase_draw
-        self.operation.edit_row = erase_row
-
-    def __repr__(self):
-        return f"Erase(count={self.count}, size={self.size}, fill={self.fill})"
-
-    def __reduce__(self):
-        return type(self), (self.count, self.size, self.fill)
+        self.operation.apply_row = erase_row

@@ -1,16 +1,44 @@
 from collections.abc import Iterable
+from typing import SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onemodel._common.arguments import (
+    check_flag,
+    check_integer_pair,
+    check_number,
+    check_numbers,
+    check_pair,
+    check_probability,
+)
+from onemodel._common.configured import Argument, Configured
+from onemodel._common.integers import check_integer
 from onemodel._random.rng import SampleRng
 
-__all__ = ["Chain", "NativeAugmentation"]
+__all__ = [
+    "Argument",
+    "Chain",
+    "NativeAugmentation",
+    "RandomAugmentation",
+    "check_flag",
+    "check_integer",
+    "check_integer_pair",
+    "check_number",
+    "check_numbers",
+    "check_pair",
+    "check_probability",
+]
 
-class NativeAugmentation:
+class NativeAugmentation(Configured):
     def __call__(self, rng: SampleRng, image: NDArray[np.float32]) -> None: ...
 
-class Chain:
+class RandomAugmentation(NativeAugmentation):
+    def __init__(self, p: SupportsFloat = ...) -> None: ...
+    @property
+    def p(self) -> float: ...
+
+class Chain(Configured):
     def __init__(self, parts: Iterable[NativeAugmentation]) -> None: ...
     def __call__(
         self,

@@ -1,21 +1,48 @@
-"""The runner of native augmentations: one image, or row by row inside the batch's one pass.
+"""Native augmentations: what they share, and the chain that runs them.
 
-The protocol stands in operations.pxd; the augmentations in pointwise.pyx and spatial.pyx.
+A chain edits one image, or runs row by row inside the pass that makes a batch. protocol.pxd holds
+the protocol; pointwise.pyx and spatial.pyx the augmentations. The argument checks are here too,
+for augmentations that are written elsewhere.
 """
 
 cimport cython
-from libc.stdint cimport int64_t, uint64_t
+from cpython.buffer cimport PyBuffer_Release
+from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from onemodel._common.arguments import check_probability, check_integer_pair, check_number, check_pair, check_range
-from onemodel._memory.arrays cimport CONTIGUOUS, WRITABLE, Array, array_of
+from onemodel._common.arguments import (
+    check_flag,
+    check_integer_pair,
+    check_number,
+    check_numbers,
+    check_pair,
+    check_probability,
+    check_range,
+    shown,
+)
+from onemodel._common.configured cimport check_initialised
+from onemodel._common.configured import Argument
+from onemodel._common.integers import check_integer
+from onemodel._memory.arrays cimport CONTIGUOUS, WRITABLE, Array, hold_array
 from onemodel._random.rng cimport SampleRng
 
-__all__ = ["NativeAugmentation", "Chain"]
+__all__ = [
+    "Argument",
+    "Chain",
+    "NativeAugmentation",
+    "RandomAugmentation",
+    "check_flag",
+    "check_integer",
+    "check_integer_pair",
+    "check_number",
+    "check_numbers",
+    "check_pair",
+    "check_probability",
+]
 
 
-cdef class NativeAugmentation:
+cdef class NativeAugmentation(Configured):
     """What native augmentations share; see protocol.pxd for how to write one.
 
     ``augmentation(rng, image)`` edits a C-contiguous, writable float32 array [C, H, W] in place
@@ -27,28 +54,55 @@ cdef class NativeAugmentation:
         """Edit ``image`` in place with draws from ``rng``.
 
         Raises:
-            TypeError, ValueError: if the image is not a writable, C-contiguous float32 [C, H, W]
-                with at least one pixel.
+            TypeError, ValueError: if the image is not a writable, aligned, C-contiguous float32
+                [C, H, W] with at least one pixel.
         """
         cdef Array pixels
-        writable_pixels("image", image, &pixels)
+        cdef Py_buffer view
         check_operation(self)
-        edit_in_place(&self.operation, 1, self.operation.parameter_bytes, rng, &pixels)
+        hold_pixels("image", image, WRITABLE, &pixels, &view)
+        try:
+            run_in_place(&self.operation, 1, self.operation.parameter_bytes, rng, &pixels)
+        finally:
+            PyBuffer_Release(&view)
 
 
-cdef int forbid_reinit(const void *made) except -1:
-    """Refuse a second __init__: a chain or a running pass may hold what the first one made."""
-    if made != NULL:
-        raise TypeError("augmentations and chains are made once; make another")
-    return 0
+cdef void draw_applied(
+    const void *settings, uint64_t *state, const ImageShape *shape, void *parameters
+) noexcept nogil:
+    """Settings are a probability; parameters one int64, 0 where the image stays as it is."""
+    (<int64_t *>parameters)[0] = draw_bernoulli((<const double *>settings)[0], state)
 
 
-cdef class Chain:
+cdef class RandomAugmentation(NativeAugmentation):
+    """An augmentation that is applied with probability p; the draw is made whatever p is.
+
+    Args:
+        p: probability in [0, 1].
+
+    Raises:
+        TypeError: if p is not a number.
+        ValueError: if p is outside [0, 1].
+    """
+
+    p = Argument("p", "The probability that an image is changed.")
+
+    @cython.embedsignature.format("c")
+    def __init__(self, p=0.5):
+        cdef double probability = check_probability("p", p)
+        configure(self, RandomAugmentation, {"p": probability})
+        self.probability = probability
+        self.operation.settings = &self.probability
+        self.operation.parameter_bytes = sizeof(int64_t)
+        self.operation.draw = draw_applied
+
+
+cdef class Chain(Configured):
     """Native augmentations in order, ready to run without the GIL.
 
     ``chain(rng, image)`` edits an image in place; ``chain(rng, image, out)`` leaves it as it
-    is and writes what it becomes to ``out``, in one pass where every part edits rows. Both make
-    the draws and the bytes of the parts called one after another.
+    is and writes what it becomes to ``out``, in one pass where every part applies to rows. Both
+    make the draws and the bytes of the parts called one after another.
 
     Args:
         parts: NativeAugmentation objects; the chain keeps them alive.
@@ -65,22 +119,30 @@ cdef class Chain:
     array([[[0.75, 0.75]]], dtype=float32)
     """
 
+    parts = Argument("parts", "The augmentations, in order.")
+
     @cython.embedsignature.format("c")
     def __init__(self, parts):
-        forbid_reinit(self.operations)
-        self.parts = tuple(parts)
-        self.by_rows = True
-        self.operations = <Operation *>malloc((len(self.parts) + 1) * sizeof(Operation))
-        if self.operations == NULL:
-            raise MemoryError(f"no memory for {len(self.parts)} operations")
-        for part in self.parts:
+        parts = tuple(parts)
+        for part in parts:
             if not isinstance(part, NativeAugmentation):
-                raise TypeError(f"parts must be native augmentations, got {part!r}")
+                raise TypeError(f"parts must be native augmentations, got {shown(part)}")
             check_operation(part)
-            self.operations[self.count] = (<NativeAugmentation>part).operation
-            if self.operations[self.count].edit_row == NULL:
+        cdef Operation *operations = <Operation *>malloc((len(parts) + 1) * sizeof(Operation))
+        if operations == NULL:
+            raise MemoryError(f"no memory for {len(parts)} operations")
+        try:
+            configure(self, Chain, {"parts": parts})
+        except TypeError:
+            free(operations)
+            raise
+        self.operations = operations
+        self.by_rows = True
+        for part in parts:
+            operations[self.count] = (<NativeAugmentation>part).operation
+            if operations[self.count].apply_row == NULL:
                 self.by_rows = False
-            self.parameter_bytes += padded(self.operations[self.count].parameter_bytes)
+            self.parameter_bytes += aligned_size(operations[self.count].parameter_bytes)
             self.count += 1
 
     def __dealloc__(self):
@@ -91,85 +153,74 @@ cdef class Chain:
 
         Args:
             rng: the generator that every part draws from, in order.
-            image: C-contiguous float32 [C, H, W] with at least one pixel.
+            image: aligned, C-contiguous float32 [C, H, W] with at least one pixel.
             out: None, or an array like ``image`` that shares no memory with it.
 
         Raises:
             TypeError, ValueError: if an array is not as described.
         """
         cdef Array source, target
-        if out is None:
-            writable_pixels("image", image, &target)
-        else:
-            writable_pixels("out", out, &target)
-            if image is None:
-                raise TypeError("image must be a float32 array [C, H, W], got None")
-            try:
-                array_of(image, b"f", 3, CONTIGUOUS, &source)
-            except (TypeError, ValueError) as error:
-                raise type(error)(
-                    f"image must be a C-contiguous float32 array [C, H, W]: {error}"
-                ) from None
-            if (
-                source.shape[0] != target.shape[0]
-                or source.shape[1] != target.shape[1]
-                or source.shape[2] != target.shape[2]
-            ):
-                raise ValueError(f"out must have the image's shape {image.shape}, got {out.shape}")
-            if (
-                <const float *>source.data < <const float *>target.data + target.size
-                and <const float *>target.data < <const float *>source.data + source.size
-            ):
-                raise ValueError("out must share no memory with image")
-            if self.by_rows and self.count:
-                edit_rows(self, rng, &source, &target)
+        cdef Py_buffer image_view, out_view
+        check_initialised(self)
+        hold_pixels("image", image, WRITABLE if out is None else CONTIGUOUS, &source, &image_view)
+        try:
+            if out is None:
+                run_in_place(self.operations, self.count, self.parameter_bytes, rng, &source)
                 return
-            memcpy(target.data, source.data, source.size * sizeof(float))
-        if self.count:
-            edit_in_place(self.operations, self.count, self.parameter_bytes, rng, &target)
-
-    def __repr__(self):
-        return f"Chain([{', '.join(map(repr, self.parts))}])"
-
-    def __reduce__(self):
-        return Chain, (self.parts,)
+            hold_pixels("out", out, WRITABLE, &target, &out_view)
+            try:
+                run_apart(self, rng, &source, &target)
+            finally:
+                PyBuffer_Release(&out_view)
+        finally:
+            PyBuffer_Release(&image_view)
 
 
-cdef int writable_pixels(name, image, Array *pixels) except -1:
-    if image is None:
-        raise TypeError(f"{name} must be a float32 array [C, H, W], got None")
+cdef int hold_pixels(name, image, int flags, Array *pixels, Py_buffer *view) except -1:
+    """Check an image and hold its buffer, so that it stays where it is without the GIL."""
+    kind = "a writable, aligned, C-contiguous" if flags == WRITABLE else "an aligned, C-contiguous"
     try:
-        array_of(image, b"f", 3, WRITABLE, pixels)
-    except (TypeError, ValueError) as error:
-        raise type(error)(
-            f"{name} must be a writable, C-contiguous float32 array [C, H, W]: {error}"
+        hold_array(image, b"f", 3, flags, pixels, view)
+    except (TypeError, ValueError, BufferError) as error:
+        raise (TypeError if isinstance(error, TypeError) else ValueError)(
+            f"{name} must be {kind} float32 array [C, H, W]: {error}"
         ) from None
-    if pixels.size == 0:
-        raise ValueError(f"{name} must have pixels, got shape {image.shape}")
+    if pixels.size == 0 or <uintptr_t>pixels.data % sizeof(float) != 0:
+        shape = (pixels.shape[0], pixels.shape[1], pixels.shape[2])
+        PyBuffer_Release(view)
+        raise ValueError(
+            f"{name} must have pixels, got shape {shape}" if 0 in shape
+            else f"{name} must be {kind} float32 array [C, H, W], got one at an odd address"
+        )
     return 0
 
 
 cdef int check_operation(NativeAugmentation part) except -1:
     """Stop before a call through NULL: a subclass may have left __init__ out."""
-    if part.operation.draw == NULL or (part.operation.edit_row == NULL and part.operation.edit_image == NULL):
-        raise TypeError(f"{type(part).__name__} was not initialised: its __init__ must run")
+    check_initialised(part)
+    if part.operation.draw == NULL or (
+        part.operation.apply_row == NULL and part.operation.apply_image == NULL
+    ):
+        name = type(part).__name__
+        raise TypeError(f"{name} was not initialised: __init__ must set its operation")
     return 0
 
 
-cdef ImageShape shape_of(const Array *pixels) noexcept:
+cdef ImageShape image_shape(const Array *pixels) noexcept:
     cdef ImageShape shape
     shape.channels, shape.height, shape.width = pixels.shape[0], pixels.shape[1], pixels.shape[2]
     return shape
 
 
-cdef int edit_in_place(
-    const Operation *operations, int count, int64_t parameter_bytes, SampleRng rng, const Array *pixels
+cdef int run_in_place(
+    const Operation *operations, int count, int64_t parameter_bytes, SampleRng rng,
+    const Array *pixels
 ) except -1:
-    cdef ImageShape shape = shape_of(pixels)
+    cdef ImageShape shape = image_shape(pixels)
     cdef size_t scratch_bytes = 1
     cdef int k
     for k in range(count):
-        if operations[k].edit_row == NULL:
+        if operations[k].apply_row == NULL:
             scratch_bytes = pixels.size * sizeof(float)
     cdef char *parameters = <char *>malloc(parameter_bytes + 8)
     cdef float *scratch = <float *>malloc(scratch_bytes)
@@ -179,27 +230,41 @@ cdef int edit_in_place(
         raise MemoryError(f"no memory to edit an image of {pixels.size * sizeof(float)} bytes")
     with nogil:
         draw_parameters(operations, count, &rng.current, &shape, parameters)
-        edit_image(operations, count, parameters, &shape, <float *>pixels.data, scratch)
+        run_image(operations, count, parameters, &shape, <float *>pixels.data, scratch)
     free(parameters)
     free(scratch)
     return 0
 
 
-cdef int edit_rows(
-    Chain chain, SampleRng rng, const Array *source, const Array *target
-) except -1:
-    cdef ImageShape shape = shape_of(source)
+cdef int run_apart(Chain chain, SampleRng rng, const Array *source, const Array *target) except -1:
+    """Write what the image `source` becomes to `target`: by rows where that is possible."""
+    cdef ImageShape shape = image_shape(source)
     cdef int64_t channel, row
     cdef const float *read = <const float *>source.data
     cdef float *write = <float *>target.data
-    cdef char *parameters = <char *>malloc(chain.parameter_bytes + 8)
+    cdef char *parameters
+    if (
+        source.shape[0] != target.shape[0]
+        or source.shape[1] != target.shape[1]
+        or source.shape[2] != target.shape[2]
+    ):
+        raise ValueError(
+            f"out must have the image's shape {(shape.channels, shape.height, shape.width)}, "
+            f"got {(target.shape[0], target.shape[1], target.shape[2])}"
+        )
+    if read < write + target.size and write < read + source.size:
+        raise ValueError("out must share no memory with image")
+    if chain.count == 0 or not chain.by_rows:
+        memcpy(write, read, source.size * sizeof(float))
+        return run_in_place(chain.operations, chain.count, chain.parameter_bytes, rng, target)
+    parameters = <char *>malloc(chain.parameter_bytes + 8)
     if parameters == NULL:
         raise MemoryError(f"no memory for {chain.parameter_bytes} bytes of parameters")
     with nogil:
         draw_parameters(chain.operations, chain.count, &rng.current, &shape, parameters)
         for channel in range(shape.channels):
             for row in range(shape.height):
-                edit_row(
+                run_row(
                     chain.operations, chain.count, parameters, &shape, channel, row, read, write
                 )
                 read += shape.width
@@ -209,16 +274,17 @@ cdef int edit_rows(
 
 
 cdef void draw_parameters(
-    const Operation *operations, int count, uint64_t *state, const ImageShape *shape, char *parameters
+    const Operation *operations, int count, uint64_t *state, const ImageShape *shape,
+    char *parameters
 ) noexcept nogil:
     """Draw every operation's parameters, in order, each into its part of `parameters`."""
     cdef int k
     for k in range(count):
         operations[k].draw(operations[k].settings, state, shape, parameters)
-        parameters += padded(operations[k].parameter_bytes)
+        parameters += aligned_size(operations[k].parameter_bytes)
 
 
-cdef void edit_image(
+cdef void run_image(
     const Operation *operations, int count, const char *parameters, const ImageShape *shape,
     float *image, float *scratch
 ) noexcept nogil:
@@ -227,51 +293,29 @@ cdef void edit_image(
     cdef int64_t channel, row
     cdef float *pixels
     for k in range(count):
-        if operations[k].edit_row == NULL:
-            operations[k].edit_image(operations[k].settings, parameters, shape, image, scratch)
+        if operations[k].apply_row == NULL:
+            operations[k].apply_image(operations[k].settings, parameters, shape, image, scratch)
         else:
             for channel in range(shape.channels):
                 for row in range(shape.height):
                     pixels = image + (channel * shape.height + row) * shape.width
-                    operations[k].edit_row(
+                    operations[k].apply_row(
                         operations[k].settings, parameters, shape, channel, row, pixels, pixels
                     )
-        parameters += padded(operations[k].parameter_bytes)
+        parameters += aligned_size(operations[k].parameter_bytes)
 
 
-cdef void draw_applied(
-    const void *settings, uint64_t *state, const ImageShape *shape, void *parameters
-) noexcept nogil:
-    (<int64_t *>parameters)[0] = draw_chance((<const double *>settings)[0], state)
-
-
-cdef double number_of(name, value) except? -1:
-    return check_number(name, value)
-
-
-cdef double chance_of(name, value) except? -1:
-    return check_probability(name, value)
-
-
-cdef tuple pair_of(name, bounds):
-    return check_pair(name, bounds)
-
-
-cdef Span span_of(name, bounds) except *:
+cdef Range range_of(name, bounds) except *:
     """The width was subtracted in float64 and is rounded once."""
-    cdef Span checked
+    cdef Range checked
     low, width = check_range(name, bounds)
     checked.low = <float><double>low
     checked.width = <float><double>width
     return checked
 
 
-cdef tuple integer_pair_of(name, bounds, low, high):
-    return check_integer_pair(name, bounds, low, high)
-
-
-cdef IntegerSpan integer_span_of(tuple bounds):
-    cdef IntegerSpan checked
+cdef IntegerRange integer_range_of(tuple bounds):
+    cdef IntegerRange checked
     checked.low = bounds[0]
     checked.count = bounds[1] - bounds[0] + 1
     return checked

@@ -1,11 +1,12 @@
 from typing import SupportsFloat, SupportsIndex
 
+from onemodel._common.configured import Configured
 from onemodel._random.rng import SampleRng
 from onemodel.datasets.sample import Sample
 
 __all__ = ["ResizeHeight", "StretchWidth"]
 
-class StretchWidth:
+class StretchWidth(Configured):
     def __init__(self, low: SupportsFloat = ..., high: SupportsFloat = ...) -> None: ...
     def __call__(self, rng: SampleRng, sample: Sample) -> Sample: ...
     @property
@@ -13,7 +14,7 @@ class StretchWidth:
     @property
     def high(self) -> float: ...
 
-class ResizeHeight:
+class ResizeHeight(Configured):
     def __init__(self, height: SupportsIndex, keep_aspect: bool = ...) -> None: ...
     def __call__(self, rng: SampleRng, sample: Sample) -> Sample: ...
     @property

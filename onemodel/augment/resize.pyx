@@ -11,12 +11,15 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from onemodel._common.array_checks import image_text
+from onemodel._common.arguments import check_flag, check_number, check_unmasked
+from onemodel._common.arrays import as_c_contiguous, image_text
+from onemodel._common.configured cimport Configured, check_initialised, configure
+from onemodel._common.configured import Argument
 from onemodel._memory.arrays cimport CONTIGUOUS, WRITABLE, Array, array_of
 from onemodel._common.integers import check_integer
 from onemodel._random.rng cimport SampleRng
 from onemodel.datasets.sample cimport Sample
-from onemodel.augment.protocol cimport Span, draw_span, number_of, span_of
+from onemodel.augment.protocol cimport Range, draw_number, range_of
 
 __all__ = ["ResizeHeight", "StretchWidth"]
 
@@ -129,10 +132,12 @@ cdef void resize_plane(
         target += columns.count
 
 
-cdef Sample resized(Sample sample, int64_t height, int64_t width):
-    """Return a new Sample of that size, with the target and label of the old one."""
+cdef Sample resized(Sample sample, given, int64_t height, int64_t width):
+    """Return a new Sample of that size, with the target and label of the old one.
+
+    `given` is the old image as pixels_of returns it.
+    """
     cdef Array source, target
-    given = np.ascontiguousarray(sample.image)
     array_of(given, b"f", 3, CONTIGUOUS, &source)
     image = np.empty((source.shape[0], height, width), np.float32)
     array_of(image, b"f", 3, WRITABLE, &target)
@@ -158,19 +163,23 @@ cdef Sample resized(Sample sample, int64_t height, int64_t width):
     return Sample(image, sample.target, sample.label)
 
 
-cdef tuple size_of(Sample sample):
-    """Check the image and return its height and width."""
+cdef pixels_of(Sample sample):
+    """Check the image and return it as an aligned, C-contiguous np.ndarray."""
     image = sample.image
-    if not isinstance(image, np.ndarray) or image.dtype != np.float32 or image.ndim != 3:
+    if not isinstance(image, np.ndarray):
+        raise TypeError(f"image must be a float32 array [C, H, W], got {image_text(image)}")
+    check_unmasked("image", image)
+    image = np.asarray(image)       # a subclass may say what it likes of its dtype and shape
+    if image.dtype != np.float32 or image.ndim != 3:
         raise TypeError(f"image must be a float32 array [C, H, W], got {image_text(image)}")
     if 0 in image.shape or max(image.shape) > LONGEST:
         raise ValueError(
             f"image must have C, H and W in [1, 2**31), got shape {list(image.shape)}"
         )
-    return image.shape[1], image.shape[2]
+    return as_c_contiguous(image)
 
 
-cdef class StretchWidth:
+cdef class StretchWidth(Configured):
     """Make the image wider or narrower by a drawn factor; as ``transform(rng, sample)``.
 
     Draws: factor = ``low + (high - low) * next_single()``. The new width is
@@ -195,35 +204,34 @@ cdef class StretchWidth:
     array([[[0.  , 0.25, 0.75, 1.25, 1.75, 2.25, 2.75, 3.  ]]], dtype=float32)
     """
 
-    cdef Span span
-    cdef readonly double low
-    cdef readonly double high
+    cdef Range factor
+
+    low = Argument("low", "The smallest factor.")
+    high = Argument("high", "The largest factor.")
 
     @cython.embedsignature.format("c")
     def __init__(self, low=0.9, high=1.1):
-        self.low, self.high = number_of("low", low), number_of("high", high)
-        if not 0 < self.low <= 100:
-            raise ValueError(f"low must be in (0, 100], got {self.low}")
-        if not self.low <= self.high <= 100:
-            raise ValueError(f"high must be in [{self.low}, 100], got {self.high}")
-        self.span = span_of("(low, high)", (self.low, self.high))
+        low, high = check_number("low", low), check_number("high", high)
+        if not 0 < low <= 100:
+            raise ValueError(f"low must be in (0, 100], got {low}")
+        if not low <= high <= 100:
+            raise ValueError(f"high must be in [{low}, 100], got {high}")
+        configure(self, StretchWidth, {"low": low, "high": high})
+        self.factor = range_of("(low, high)", (low, high))
 
     def __call__(self, SampleRng rng not None, Sample sample not None):
         """Return a new sample whose image has another width."""
-        height, width = size_of(sample)
-        cdef float factor = draw_span(&self.span, &rng.current)
+        check_initialised(self)
+        image = pixels_of(sample)
+        _, height, width = image.shape
+        cdef float factor = draw_number(&self.factor, &rng.current)
         cdef float product = <float><int64_t>width * factor
         cdef float rounded = product + <float>0.5
-        return resized(sample, height, check_integer("new width", max(1, <int64_t>rounded), 1, 1 << 31))
-
-    def __repr__(self):
-        return f"StretchWidth(low={self.low}, high={self.high})"
-
-    def __reduce__(self):
-        return type(self), (self.low, self.high)
+        width = check_integer("new width", max(1, <int64_t>rounded), 1, 1 << 31)
+        return resized(sample, image, height, width)
 
 
-cdef class ResizeHeight:
+cdef class ResizeHeight(Configured):
     """Give the image a fixed height, so that images of any height share a batch.
 
     Draws: none. The width follows in proportion: ``(2 * W * height + H) // (2 * H)``, at least 1,
@@ -248,26 +256,21 @@ cdef class ResizeHeight:
     (1, 32, 150)
     """
 
-    cdef readonly int64_t height
-    cdef readonly bint keep_aspect
+    height = Argument("height", "The new height.")
+    keep_aspect = Argument("keep_aspect", "Whether the width changes in proportion.")
 
     @cython.embedsignature.format("c")
     def __init__(self, height, keep_aspect=True):
-        self.height = check_integer("height", height, 1, 65537)
-        if not isinstance(keep_aspect, (bool, np.bool_)):
-            raise TypeError(f"keep_aspect must be a bool, got {keep_aspect!r}")
-        self.keep_aspect = bool(keep_aspect)
+        height = check_integer("height", height, 1, 65537)
+        keep_aspect = check_flag("keep_aspect", keep_aspect)
+        configure(self, ResizeHeight, {"height": height, "keep_aspect": keep_aspect})
 
     def __call__(self, SampleRng rng not None, Sample sample not None):
         """Return a new sample whose image has the height."""
-        height, width = size_of(sample)
+        check_initialised(self)
+        image = pixels_of(sample)
+        _, height, width = image.shape
         if self.keep_aspect:
             width = max(1, (2 * width * self.height + height) // (2 * height))
             width = check_integer("new width", width, 1, 1 << 31)
-        return resized(sample, self.height, width)
-
-    def __repr__(self):
-        return f"ResizeHeight(height={self.height}, keep_aspect={self.keep_aspect})"
-
-    def __reduce__(self):
-        return type(self), (self.height, self.keep_aspect)
+        return resized(sample, image, self.height, width)

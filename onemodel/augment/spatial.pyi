@@ -1,13 +1,10 @@
 from typing import SupportsFloat, SupportsIndex
 
-from onemodel.augment.protocol import NativeAugmentation
+from onemodel.augment.protocol import NativeAugmentation, RandomAugmentation
 
 __all__ = ["Blur", "HorizontalFlip", "Shift"]
 
-class HorizontalFlip(NativeAugmentation):
-    def __init__(self, p: SupportsFloat = ...) -> None: ...
-    @property
-    def p(self) -> float: ...
+class HorizontalFlip(RandomAugmentation): ...
 
 class Shift(NativeAugmentation):
     def __init__(
@@ -23,7 +20,4 @@ class Shift(NativeAugmentation):
     @property
     def fill(self) -> float: ...
 
-class Blur(NativeAugmentation):
-    def __init__(self, p: SupportsFloat = ...) -> None: ...
-    @property
-    def p(self) -> float: ...
+class Blur(RandomAugmentation): ...

@@ -7,18 +7,17 @@ cimport cython
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memmove
 
+from onemodel._common.arguments import check_integer_pair, check_number
+from onemodel._common.configured import Argument
 from onemodel.augment.protocol cimport (
     ImageShape,
-    IntegerSpan,
+    IntegerRange,
     NativeAugmentation,
-    chance_of,
-    copy_row,
-    draw_applied,
+    RandomAugmentation,
+    configure,
     draw_integer,
-    integer_pair_of,
-    integer_span_of,
-    forbid_reinit,
-    number_of,
+    integer_range_of,
+    keep_row,
 )
 from onemodel._simd.dispatch cimport loops
 
@@ -32,13 +31,15 @@ cdef void flip_row(
     if (<const int64_t *>parameters)[0]:
         loops.reverse(target, source, shape.width)
     else:
-        copy_row(target, source, shape.width)
+        keep_row(target, source, shape.width)
 
 
-cdef class HorizontalFlip(NativeAugmentation):
-    """Mirror every row, with probability p: column x becomes column W - 1 - x.
+cdef class HorizontalFlip(RandomAugmentation):
+    """HorizontalFlip(p=0.5)
 
-    Draws: one ``next_single()``; applied where it is below p. Edits rows.
+    Mirror every row, with probability p: column x becomes column W - 1 - x.
+
+    Draws: one ``next_single()``; applied where it is below p. Applies to rows.
 
     Args:
         p: probability in [0, 1].
@@ -55,27 +56,13 @@ cdef class HorizontalFlip(NativeAugmentation):
     array([[[3., 2., 1.]]], dtype=float32)
     """
 
-    cdef readonly double p
-
-    @cython.embedsignature.format("c")
-    def __init__(self, p=0.5):
-        forbid_reinit(<const void *>self.operation.draw)
-        self.p = chance_of("p", p)
-        self.operation.settings = &self.p
-        self.operation.parameter_bytes = sizeof(int64_t)
-        self.operation.draw = draw_applied
-        self.operation.edit_row = flip_row
-
-    def __repr__(self):
-        return f"HorizontalFlip(p={self.p})"
-
-    def __reduce__(self):
-        return type(self), (self.p,)
+    def __cinit__(self):
+        self.operation.apply_row = flip_row
 
 
 ctypedef struct ShiftSettings:
-    IntegerSpan dx
-    IntegerSpan dy
+    IntegerRange dx
+    IntegerRange dy
     float fill
 
 
@@ -116,7 +103,8 @@ cdef void shift_row(
 
 
 cdef void shift_image(
-    const void *settings, const void *parameters, const ImageShape *shape, float *image, float *scratch
+    const void *settings, const void *parameters, const ImageShape *shape,
+    float *image, float *scratch
 ) noexcept nogil:
     """Move rows towards the edge that they leave by, so that none is overwritten unread."""
     cdef float fill = (<const ShiftSettings *>settings).fill
@@ -142,7 +130,8 @@ cdef class Shift(NativeAugmentation):
     """Move the image dx columns to the right and dy rows down; ``fill`` takes what is left free.
 
     Draws: dx = ``low + next_int(high - low + 1)``, then dy likewise; both are drawn even where
-    low = high. Edits rows where dy can only be 0, the whole image otherwise.
+    low = high. Applies to rows where dy can only be 0, to the whole
+    image otherwise.
 
     Args:
         dx: (low, high), integers with -2**31 <= low <= high < 2**31, both included.
@@ -162,36 +151,30 @@ cdef class Shift(NativeAugmentation):
     """
 
     cdef ShiftSettings settings
-    cdef readonly tuple dx
-    cdef readonly tuple dy
-    cdef readonly double fill
+
+    dx = Argument("dx", "The pair (low, high) of columns to the right.")
+    dy = Argument("dy", "The pair (low, high) of rows down.")
+    fill = Argument("fill", "The value of pixels that come from outside.")
 
     @cython.embedsignature.format("c")
     def __init__(self, dx=(-2, 2), dy=(0, 0), fill=0.0):
-        forbid_reinit(<const void *>self.operation.draw)
-        self.dx = integer_pair_of("dx", dx, -(1 << 31), 1 << 31)
-        self.dy = integer_pair_of("dy", dy, -(1 << 31), 1 << 31)
-        self.fill = number_of("fill", fill)
-        self.settings.dx = integer_span_of(self.dx)
-        self.settings.dy = integer_span_of(self.dy)
-        self.settings.fill = <float>self.fill
+        dx = check_integer_pair("dx", dx, -(1 << 31), 1 << 31)
+        dy = check_integer_pair("dy", dy, -(1 << 31), 1 << 31)
+        fill = check_number("fill", fill)
+        configure(self, Shift, {"dx": dx, "dy": dy, "fill": fill})
+        self.settings.dx = integer_range_of(dx)
+        self.settings.dy = integer_range_of(dy)
+        self.settings.fill = <float><double>fill
         self.operation.settings = &self.settings
         self.operation.parameter_bytes = sizeof(ShiftParameters)
         self.operation.draw = shift_draw
-        self.operation.edit_row = NULL
-        if self.dy == (0, 0):
-            self.operation.edit_row = shift_row
-        self.operation.edit_image = shift_image
-
-    def __repr__(self):
-        return f"Shift(dx={self.dx}, dy={self.dy}, fill={self.fill})"
-
-    def __reduce__(self):
-        return type(self), (self.dx, self.dy, self.fill)
+        if dy == (0, 0):
+            self.operation.apply_row = shift_row
+        self.operation.apply_image = shift_image
 
 
 cdef void blur_across(float *target, const float *source, int64_t width) noexcept nogil:
-    """(left + right) + (middle + middle) along one row; beyond its ends stands the end itself."""
+    """(left + right) + (middle + middle) along one row; beyond its ends lies the end itself."""
     cdef float outer, inner
     cdef int64_t last = width - 1
     if width > 2:
@@ -206,7 +189,8 @@ cdef void blur_across(float *target, const float *source, int64_t width) noexcep
 
 
 cdef void blur_image(
-    const void *settings, const void *parameters, const ImageShape *shape, float *image, float *scratch
+    const void *settings, const void *parameters, const ImageShape *shape,
+    float *image, float *scratch
 ) noexcept nogil:
     """Three rows that are summed across at a time: they stay in the nearest cache."""
     cdef int64_t height = shape.height
@@ -233,13 +217,16 @@ cdef void blur_image(
             )
 
 
-cdef class Blur(NativeAugmentation):
-    """Soften the image, with probability p: the 3 x 3 binomial kernel [1 2 1] x [1 2 1] / 16.
+cdef class Blur(RandomAugmentation):
+    """Blur(p=0.5)
 
-    Draws: one ``next_single()``; applied where it is below p. Edits the whole image.
+    Soften the image, with probability p: the 3 x 3 binomial kernel [1 2 1] x [1 2 1] / 16.
+
+    Draws: one ``next_single()``; applied where it is below p. Applies to the
+    whole image.
 
     Across and then down, each sum is ``(before + after) + (middle + middle)`` in float32; the
-    result is multiplied by 1/16. Beyond an edge stands the edge's own pixel.
+    result is multiplied by 1/16. Beyond an edge lies the edge's own pixel.
 
     Args:
         p: probability in [0, 1].
@@ -256,19 +243,5 @@ cdef class Blur(NativeAugmentation):
     array([[[0., 1., 2., 1.]]], dtype=float32)
     """
 
-    cdef readonly double p
-
-    @cython.embedsignature.format("c")
-    def __init__(self, p=0.5):
-        forbid_reinit(<const void *>self.operation.draw)
-        self.p = chance_of("p", p)
-        self.operation.settings = &self.p
-        self.operation.parameter_bytes = sizeof(int64_t)
-        self.operation.draw = draw_applied
-        self.operation.edit_image = blur_image
-
-    def __repr__(self):
-        return f"Blur(p={self.p})"
-
-    def __reduce__(self):
-        return type(self), (self.p,)
+    def __cinit__(self):
+        self.operation.apply_image = blur_image

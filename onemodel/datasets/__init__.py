@@ -5,7 +5,8 @@ It must not know samplers, augmentations, transforms or the loader.
 """
 
 from onemodel.datasets.arrays import ArrayDataset
+from onemodel.datasets.columns import Columns
 from onemodel.datasets.digits import DigitLines
 from onemodel.datasets.image_table import ImageTable
 
-__all__ = ["ArrayDataset", "DigitLines", "ImageTable"]
+__all__ = ["ArrayDataset", "Columns", "DigitLines", "ImageTable"]

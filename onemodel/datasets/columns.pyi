@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -25,3 +26,9 @@ class Columns:
     def channels(self) -> int: ...
     @property
     def height(self) -> int: ...
+    @property
+    def arrays(self) -> Mapping[str, NDArray[Any]]: ...
+
+def remake(
+    kind: type[Columns], arrays: Mapping[str, Any], channels: int, height: int
+) -> Columns: ...

@@ -9,7 +9,7 @@ own generator, `SampleRng(Derive(seed, 0, i, 0, 7))`. With `height` H and `digit
 4. spacing = NextInt(size//4 + 1) - size//16
 5. left, then right margin = border(size) + NextInt(H//4 + 1), where border(s) = (s + 15)//16
 6. for each digit: glyph = NextInt(1797); own = size - NextInt(size//8 + 1), its own height;
-   gap = spacing + NextInt(size//8 + 1) - size//16, the room behind it
+   gap = spacing + NextInt(size//8 + 1) - size//16, the space behind it
 7. weight = NextInt(5), ink = 160 + NextInt(96)
 8. rise = NextInt(H - size - 2 border(size) + 1); for each digit rise moves by
    NextInt(2 step + 1) - step with step = max(1, H//32), and is kept in the range of its first draw
@@ -40,7 +40,7 @@ import functools
 import io
 import itertools
 from importlib import resources
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,7 @@ from numpy.typing import NDArray
 from onemodel._common.integers import check_integer, check_uint64
 from onemodel._random.rng import SampleRng, derive
 from onemodel._random.streams import DIGIT_LINES_STREAM
+from onemodel.datasets.made_once import MadeOnce
 from onemodel.datasets.sample import Sample
 
 #: The range of `height`: below it digits are not legible, above it they are only blurred.
@@ -80,7 +81,7 @@ class _Layout(NamedTuple):
     width: int
 
 
-class DigitLines:
+class DigitLines(MadeOnce):
     """A dataset of text lines composed of 1,797 real handwritten digits.
 
     Line i is a pure function of `(seed, i, digits, height)`: the same pixels on every machine,
@@ -114,23 +115,45 @@ class DigitLines:
     [3, 8, 1, 0, 9, 2, 1, 9]
     """
 
+    _own = frozenset(
+        {
+            "_count",
+            "_seed",
+            "_least",
+            "_most",
+            "_height",
+            "_widths",
+            "_small",
+            "_tall",
+            "_weights",
+        }
+    )
+
     def __init__(
         self, count: int, *, seed: int = 0, digits: tuple[int, int] = (3, 12), height: int = 32
     ) -> None:
-        self._count = check_integer("count", count, 1, 2**31)
-        self._seed = check_uint64("seed", seed)
+        self._begin()
+        checked_count = check_integer("count", count, 1, 2**31)
+        checked_seed = check_uint64("seed", seed)
         try:
             least, most = digits
         except (TypeError, ValueError):
             raise ValueError(f"digits must be a pair (least, most), got {digits!r}") from None
-        self._least = check_integer("digits[0]", least, 1, MOST_DIGITS + 1)
-        self._most = check_integer("digits[1]", most, self._least, MOST_DIGITS + 1)
+        least = check_integer("digits[0]", least, 1, MOST_DIGITS + 1)
+        most = check_integer("digits[1]", most, least, MOST_DIGITS + 1)
         self._height = check_integer("height", height, HEIGHTS[0], HEIGHTS[1] + 1)
+        self._count, self._seed = checked_count, checked_seed
+        self._least, self._most = least, most
+        self._widths: NDArray[np.int64] | None = None
         self._small, self._tall = 3 * self._height // 5, 4 * self._height // 5
         self._weights = {
             own: _scaling_weights(own)
             for own in range(self._small - self._small // 8, self._tall + 1)
         }
+
+    def _recipe(self) -> tuple[Any, ...]:
+        digits = (self._least, self._most)
+        return _fill, self._count, self._seed, digits, self._height
 
     def __len__(self) -> int:
         return self._count
@@ -155,18 +178,20 @@ class DigitLines:
         target = np.array([labels[glyph] + 1 for glyph in layout.glyphs], dtype=np.int32)
         return Sample(image[np.newaxis], target)
 
-    @functools.cached_property
+    @property
     def widths(self) -> NDArray[np.int64]:
         """The width of every line, int64 [count], read-only; no pixel is drawn for it.
 
         For `BucketedSampler`, and to know a batch's memory beforehand. Worked out at the first
         use, some 100,000 lines a second, and kept.
         """
-        widths = np.empty(self._count, dtype=np.int64)
-        for index in range(self._count):
-            widths[index] = self._layout(self._generator(index)).width
-        widths.flags.writeable = False
-        return widths
+        if self._widths is None:
+            widths = np.empty(self._count, dtype=np.int64)
+            for index in range(self._count):
+                widths[index] = self._layout(self._generator(index)).width
+            widths.flags.writeable = False
+            self._widths = widths
+        return self._widths
 
     def _generator(self, index: int) -> SampleRng:
         """Return the generator of one line: its index is the step of the derivation."""
@@ -231,6 +256,11 @@ class DigitLines:
         level *= ink
         level //= 1536
         return np.clip(level, 0, ink, out=level)
+
+
+def _fill(made: DigitLines, count: int, seed: int, digits: tuple[int, int], height: int) -> None:
+    """Make ``made`` from its pickled arguments."""
+    DigitLines.__init__(made, count, seed=seed, digits=digits, height=height)
 
 
 def _slanted(upright: NDArray[np.int32], layout: _Layout) -> NDArray[np.int32]:

@@ -11,11 +11,10 @@ import math
 
 import numpy as np
 
-from onemodel._common.array_checks import check_out
-from onemodel._memory.arrays cimport CONTIGUOUS, Array, array_of
+from onemodel._common.arrays import check_out
+from onemodel._memory.arrays cimport CONTIGUOUS, Array, address, array_of
 from onemodel._simd.cache_hint cimport prefetch_row
-from onemodel.transforms.protocol cimport address
-from onemodel._simd.dispatch cimport loops, store_fence
+from onemodel._simd.dispatch cimport store_fence, loops
 
 __all__ = ["gather_rows"]
 
@@ -27,7 +26,7 @@ def gather_rows(source, indices, out=None, bint non_temporal=False):
         indices: int64 [n], each in [0, len(source)).
         out: C-contiguous, aligned, writable, of source's dtype and shape [n, ...], no memory of
             source.
-        non_temporal: write it with stores that go around the caches; the bytes are the same.
+        non_temporal: write it with non-temporal stores; the bytes are the same.
 
     Raises:
         IndexError: if an index is out of range, naming it and the length.

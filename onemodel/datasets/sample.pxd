@@ -1,9 +1,11 @@
 """A sample as kernels see it: where its pixels and its target lie."""
 
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
+
+from onemodel._memory.lock cimport Lock, read_word
 
 
-# One image in memory: strides in bytes, `width` columns of each row.
+# One image in memory: strides in bytes, `width` pixels in each row.
 ctypedef struct ImageSource:
     const char *pixels
     int64_t plane_stride
@@ -14,7 +16,7 @@ ctypedef struct ImageSource:
 
 cdef class Sample:
     # In front what collation looks at: two cache lines of an object that lies anywhere.
-    cdef bint resolved          # this part is set and image_buffer is held
+    cdef uint32_t resolved      # 1: this part is set and image_buffer is held
     cdef ImageSource source
     cdef int64_t channels
     cdef int64_t height
@@ -24,7 +26,15 @@ cdef class Sample:
     cdef readonly object image
     cdef readonly object target
     cdef readonly object label
+    cdef bint made              # __init__ has run
     cdef object symbols         # int32 array that target_data points into
     cdef Py_buffer image_buffer
 
+    cdef Lock lock              # of the thread that fills all this in
+
     cdef object resolve(self)
+
+
+cdef inline bint is_resolved(Sample sample) noexcept nogil:
+    """Whether the fields are filled in, and seen as such by this thread."""
+    return read_word(&sample.resolved) != 0

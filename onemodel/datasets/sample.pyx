@@ -4,8 +4,12 @@ cimport cython
 from cpython.buffer cimport PyBUF_RECORDS_RO, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t
 
-from onemodel._common.array_checks import image_text, sample_fields
+import numpy as np
+
+from onemodel._common.arrays import as_c_contiguous, image_text, is_masked, read_only
+from onemodel._common.integers import check_int32
 from onemodel._memory.arrays cimport CONTIGUOUS, Array, array_of
+from onemodel._memory.lock cimport acquire, release, write_word
 
 __all__ = ["Sample"]
 
@@ -13,8 +17,11 @@ __all__ = ["Sample"]
 cdef class Sample:
     """What ``dataset[i]`` gives on the sample face; it cannot be changed.
 
-    The arguments are kept as they are and checked when a batch is made of them, so that an error
-    can say which slot and which dataset index it concerns.
+    An array is kept without a copy, and ``image`` and ``target`` show it as a read-only view of
+    the base class; a list of symbols is kept as a tuple. So no edit through a sample can change a
+    dataset. The arguments are checked when a batch is made of the sample, so that an error can
+    say which slot and which dataset index it concerns. A pickle holds the arguments and what a
+    subclass added.
 
     Args:
         image: float32 array [C, H, W], W >= 1, any strides; it is read and never written.
@@ -22,24 +29,29 @@ cdef class Sample:
         label: an integer that fits in int32.
 
     >>> import numpy as np
-    >>> Sample(np.zeros((1, 32, 100), np.float32), target=[3, 1, 4], label=7)
+    >>> image = np.zeros((1, 32, 100), np.float32)
+    >>> sample = Sample(image, target=[3, 1, 4], label=7)
+    >>> sample
     Sample(image=float32 [1, 32, 100], target of 3, label=7)
+    >>> sample.image.flags.writeable, image.flags.writeable
+    (False, True)
     """
 
     @cython.embedsignature.format("c")
     def __init__(self, image, target=(), label=0):
-        if self.resolved:       # __init__ called again: the buffer belongs to the old image
+        if self.made:
             raise TypeError("a Sample cannot be changed; make another")
-        self.image = image
-        self.target = target
+        self.image = shown(image)
+        self.target = tuple(target) if isinstance(target, list) else shown(target)
         self.label = label
+        self.made = True
 
     def __dealloc__(self):
         if self.resolved:
             PyBuffer_Release(&self.image_buffer)
 
     def __reduce__(self):
-        return type(self), (self.image, self.target, self.label)
+        return remake, (type(self), self.image, self.target, self.label), self.__getstate__()
 
     def __repr__(self):
         try:
@@ -56,17 +68,21 @@ cdef class Sample:
         cdef Py_buffer view
         cdef Array symbols
         cdef int32_t label
-        if self.resolved:
+        if is_resolved(self):
             return None
+        if not self.made:
+            return TypeError(f"{type(self).__name__}.__init__ must call Sample.__init__")
         fields = sample_fields(self.image, self.target, self.label)
         if type(fields) is not tuple:
             return fields
         kept, label = <tuple>fields
         array_of(kept, b"i", 1, CONTIGUOUS, &symbols)
         # kernels read whole floats: an image at an odd address is copied, once
-        image = self.image if self.image.flags.aligned else self.image.copy()
+        image = self.image if self.image.flags.aligned else as_c_contiguous(self.image)
         PyObject_GetBuffer(image, &view, PyBUF_RECORDS_RO)
+        acquire(&self.lock)
         if self.resolved:       # another thread was faster
+            release(&self.lock)
             PyBuffer_Release(&view)
             return None
         self.image_buffer = view
@@ -80,5 +96,62 @@ cdef class Sample:
         self.target_data = <const int32_t *>symbols.data if symbols.size else NULL
         self.target_length = symbols.size
         self.label_value = label
-        self.resolved = True
+        write_word(&self.resolved, 1)
+        release(&self.lock)
         return None
+
+
+def remake(kind, image, target, label):
+    """Return the ``kind`` of sample that these fields make: how a pickle is read."""
+    made = kind.__new__(kind)
+    Sample.__init__(made, image, target, label)
+    return made
+
+
+cdef object shown(value):
+    """Return what a sample shows of a field: of an array a read-only view, else the value."""
+    if not isinstance(value, np.ndarray) or is_masked(value):
+        return value
+    if type(value) is np.ndarray and not value.flags.writeable:
+        return value
+    return read_only(value)
+
+
+cdef object sample_fields(image, target, label):
+    """Return a sample's target and label as a batch holds them, or what is wrong with a field."""
+    if not isinstance(image, np.ndarray) or is_masked(image):
+        return TypeError(f"image must be a NumPy array, got {image_text(image)}")
+    if image.dtype != np.float32 or not image.dtype.isnative:
+        return TypeError(f"image must be float32, got {image.dtype}")
+    if image.ndim != 3:
+        return ValueError(f"image must have shape [C, H, W], got {list(image.shape)}")
+    if 0 in image.shape:
+        return ValueError(f"image must have C, H and W of at least 1, got {list(image.shape)}")
+    if is_masked(target):
+        return TypeError("target must be integers without a mask, got a masked array")
+    try:
+        symbols = np.asarray(target)
+    except (TypeError, ValueError, OverflowError) as error:
+        return TypeError(f"target must be integers: {error}, got {target!r}")
+    if symbols.ndim != 1:
+        return ValueError(f"target must have one dimension, got shape {symbols.shape}")
+    if symbols.size and (symbols.dtype.kind not in "iu" or holds_bool(target)):
+        return TypeError(f"target must be integers that fit in int32, got {target!r}")
+    if symbols.size and not (symbols.min() >= -(2**31) and symbols.max() < 2**31):
+        return ValueError(
+            f"target must fit in int32, got {int(symbols.min())} to {int(symbols.max())}"
+        )
+    try:
+        return as_c_contiguous(symbols.astype(np.int32, copy=False)), check_int32("label", label)
+    except (TypeError, ValueError) as error:
+        return error
+
+
+cdef bint holds_bool(target):
+    """Return whether True stood in a list, which an integer array made of it does not show."""
+    if isinstance(target, np.ndarray):
+        return False
+    for each in target:
+        if isinstance(each, (bool, np.bool_)):
+            return True
+    return False

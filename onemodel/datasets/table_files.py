@@ -9,27 +9,53 @@
 | `target_offsets.npy` | int64 | [n + 1] | where target i starts in `targets` |
 | `labels.npy` | int32 | [n] | one label an image |
 | `names.json` | | [n] | optional: a JSON list, where each image came from |
-| `manifest.json` | | | format, version, sizes, mean, std; bytes, dtype and shape of each file |
+| `manifest.json` | | | format, version, sizes, mean, std; each file's bytes, dtype, shape, digest |
 
 NumPy alone reads it: `numpy.load("pixels.npy", mmap_mode="r")[offsets[i]:offsets[i + 1]]` is image
 i. All numbers are little-endian. The manifest is written last and the directory gets its name when
-everything is on disk, so a directory that has the name is whole.
+everything is on disk, so a directory that has the name is whole. Digests are SHA-256; the
+manifest's own is that of its other fields, as compact JSON with sorted keys. `open`, which reads no
+pixels, takes no notice of them; `check_table` compares them.
 """
 
 from __future__ import annotations
 
-import contextlib
+import hashlib
 import json
-import math
 import os
-import secrets
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, NoReturn, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from onemodel.datasets._table.new_directory import new_directory, publish
+from onemodel.datasets._table.npy_files import (
+    digest_of,
+    read_array,
+    read_header,
+    write_array,
+    write_parts,
+    wrong,
+)
+
+__all__ = [
+    "COLUMNS",
+    "FORMAT",
+    "MANIFEST",
+    "NAMES",
+    "VERSION",
+    "check_table",
+    "new_directory",
+    "publish",
+    "read_manifest",
+    "read_table",
+    "write_column",
+    "write_json",
+    "write_manifest",
+    "write_pixels",
+]
 
 FORMAT = "onemodel.ImageTable"
 VERSION = 1
@@ -47,65 +73,16 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 }
 
 
-class _Header(NamedTuple):
-    dtype: str
-    shape: tuple[int, ...]
-    file_bytes: int  # of the whole file, by its header
-
-
-@contextlib.contextmanager
-def new_directory(directory: Path) -> Iterator[Path]:
-    """Give a directory to write into, which gets the name `directory` if all goes well.
-
-    It is a sibling, so that the renaming is one step of the file system. If the body raises, it
-    is removed and nothing is left.
-
-    Raises:
-        FileExistsError: `directory` exists already; it is never overwritten.
-    """
-    if directory.exists() or directory.is_symlink():
-        raise FileExistsError(f"{directory} exists already; remove it or choose another name")
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    temporary = directory.parent / f".{directory.name}.{secrets.token_hex(8)}.tmp"
-    temporary.mkdir()
-    try:
-        yield temporary
-        publish(temporary, directory)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-
-
-def publish(temporary: Path, directory: Path) -> None:
-    """Give a finished directory its name, in one step and so that a power cut keeps it.
-
-    Raises:
-        FileExistsError: `directory` exists already.
-    """
-    sync_directory(temporary)
-    if directory.exists():  # `rename` would replace an empty directory in silence
-        raise FileExistsError(f"{directory} exists already; remove it or choose another name")
-    temporary.rename(directory)
-    sync_directory(directory.parent)
-
-
-def sync_directory(directory: Path) -> None:
-    """Bring a directory's entries to disk; a no-op where directories cannot be synced."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
 def write_column(directory: Path, name: str, column: NDArray[Any]) -> None:
     """Write one column as `.npy` and bring it to disk."""
-    little = np.ascontiguousarray(column, dtype=column.dtype.newbyteorder("<"))
-    with open(directory / f"{name}.npy", "xb") as file:
-        np.lib.format.write_array(file, little, version=(1, 0), allow_pickle=False)
-        file.flush()
-        os.fsync(file.fileno())
+    write_array(directory / f"{name}.npy", column)
+
+
+def write_pixels(
+    directory: Path, dtype: np.dtype[Any], elements: int, runs: Iterable[NDArray[Any]]
+) -> None:
+    """Write `pixels.npy` from runs of that many elements in all, and bring it to disk."""
+    write_parts(directory / "pixels.npy", dtype, (elements,), runs)
 
 
 def write_json(path: Path, content: object) -> None:
@@ -123,16 +100,18 @@ def write_manifest(
 ) -> None:
     """Describe the files that lie in `directory`, which have all been written before."""
     files: dict[str, dict[str, Any]] = {}
-    for name in COLUMNS:
+    for name, dtypes in COLUMNS.items():
         path = directory / f"{name}.npy"
-        header = _read_header(path)
+        header = read_header(path, dtypes)
         files[path.name] = {
             "bytes": path.stat().st_size,
             "dtype": header.dtype,
             "shape": list(header.shape),
+            "sha256": digest_of(path),
         }
-    if (directory / NAMES).exists():
-        files[NAMES] = {"bytes": (directory / NAMES).stat().st_size}
+    names = directory / NAMES
+    if names.exists():
+        files[NAMES] = {"bytes": names.stat().st_size, "sha256": digest_of(names)}
     content = {
         "format": FORMAT,
         "version": VERSION,
@@ -143,6 +122,7 @@ def write_manifest(
         "std": list(std),
         "files": files,
     }
+    content["sha256"] = _content_digest(content)
     write_json(directory / MANIFEST, content)
 
 
@@ -157,107 +137,172 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         ValueError: a file is foreign, of another version, truncated or otherwise not as described.
             Every message names the file, what was expected and what was found.
     """
-    if not directory.is_dir():
-        raise FileNotFoundError(f"{directory}: expected a directory, found none")
-    path = directory / MANIFEST
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: expected the manifest of an ImageTable, found no file")
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        _wrong(path, "JSON text", str(error))
-    found = content.get("format") if isinstance(content, dict) else content
-    if found != FORMAT:
-        _wrong(path, f"format {FORMAT!r}", f"{found!r:.80}")
-    if content.get("version") != VERSION:
-        _wrong(path, f"version {VERSION}", f"version {content.get('version')!r}")
-    _check_manifest_types(path, content)
+    content = _read_content(directory)
+    for name in _described_files(content):
+        _check_file(directory, name, content["files"].get(name))
+    return content
 
+
+def read_table(directory: Path, *, memory_map: bool) -> dict[str, Any]:
+    """Read a table's files as the arguments of `ImageTable`; only the pixels may be mapped.
+
+    Raises:
+        FileNotFoundError, ValueError: as `read_manifest`.
+    """
+    manifest = read_manifest(directory)
+    columns: dict[str, Any] = {}
     for name, dtypes in COLUMNS.items():
-        column = directory / f"{name}.npy"
-        described = content["files"].get(column.name)
-        if not isinstance(described, dict) or described.get("dtype") not in dtypes:
-            _wrong(path, f"{column.name} of dtype {' or '.join(dtypes)}", repr(described))
-        _check_size(column, described)
-        header = _read_header(column)
-        if [header.dtype, list(header.shape)] != [described["dtype"], described.get("shape")]:
-            _wrong(
-                column,
-                f"dtype {described['dtype']} and shape {described.get('shape')}",
-                f"dtype {header.dtype} and shape {list(header.shape)}",
-            )
-        if header.file_bytes != described["bytes"]:
-            _wrong(column, f"{header.file_bytes} bytes", f"{described['bytes']} bytes")
-    if NAMES in content["files"]:
-        _check_size(directory / NAMES, content["files"][NAMES])
-    return cast("dict[str, Any]", content)
+        path = directory / f"{name}.npy"
+        header = read_header(path, dtypes)
+        columns[name] = read_array(path, header, memory_map=memory_map and name == "pixels")
+    count = manifest["images"]
+    found = columns["widths"].shape
+    if found != (count,):
+        wrong(directory / "widths.npy", f"{count} images as the manifest says", f"shape {found}")
+    if NAMES in manifest["files"]:
+        columns["names"] = _read_names(directory / NAMES, count)
+    settings = {name: manifest[name] for name in ("channels", "height", "mean", "std")}
+    return columns | settings
 
 
-def read_column(directory: Path, name: str, *, memory_map: bool) -> NDArray[Any]:
-    """Open one column, whose header `read_manifest` has checked, read-only."""
-    path = directory / f"{name}.npy"
-    # An empty array has no bytes that could be mapped.
-    mode: Literal["r"] | None = "r" if memory_map and 0 not in _read_header(path).shape else None
-    array: NDArray[Any] = np.load(path, mmap_mode=mode, allow_pickle=False).view(np.ndarray)
-    array.flags.writeable = False
-    return array
+def check_table(directory: str | os.PathLike[str]) -> list[str]:
+    """Read a whole table and compare every file with the manifest; return what is wrong.
 
+    An empty list: every byte is as it was written. A table of an earlier version has no digests:
+    one line says so, and only sizes and headers were compared.
 
-def read_names(directory: Path, count: int) -> tuple[str, ...]:
-    """Read `names.json`."""
-    path = directory / NAMES
+    >>> check_table("no-such.table")
+    ['no-such.table: expected a directory, found none']
+    """
+    place = Path(directory)
     try:
-        names = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        _wrong(path, "JSON text", str(error))
+        content = _read_content(place)
+    except (OSError, ValueError) as error:
+        return [str(error)]
+    problems = []
+    unknown = []
+    names = _described_files(content)
+    for name in names:
+        described = content["files"].get(name)
+        try:
+            _check_file(place, name, described)
+            if "sha256" not in described:
+                unknown.append(name)
+            elif (found := digest_of(place / name)) != described["sha256"]:
+                wrong(place / name, f"SHA-256 {_text(described['sha256'])}", found)
+        except (OSError, ValueError) as error:
+            problems.append(str(error))
+    if unknown:
+        problems.append(
+            f"no digests are stored of {', '.join(unknown)} in {place / MANIFEST}: "
+            "open the table and save it again to have them"
+        )
+    stored = content.get("sha256", None)
+    if len(unknown) < len(names) and stored is not None and stored != _content_digest(content):
+        problems.append(
+            f"{place / MANIFEST}: expected SHA-256 {_text(stored)} of its other fields, "
+            f"found {_content_digest(content)}"
+        )
+    return problems
+
+
+def _read_names(path: Path, count: int) -> list[str]:
+    names = _read_json(path)
     if not (
         isinstance(names, list)
         and len(names) == count
         and all(isinstance(name, str) for name in names)
     ):
-        _wrong(path, f"a list of {count} strings", f"{type(names).__name__} of {names!r:.80}")
-    return tuple(names)
+        wrong(path, f"a list of {count} strings", f"{type(names).__name__} {_text(names)}")
+    return names
+
+
+def _read_content(directory: Path) -> dict[str, Any]:
+    """Read the manifest and check it by itself."""
+    if not directory.is_dir():
+        raise FileNotFoundError(f"{directory}: expected a directory, found none")
+    path = directory / MANIFEST
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: expected the manifest of an ImageTable, found no file")
+    content = _read_json(path)
+    found = content.get("format") if isinstance(content, dict) else content
+    if not isinstance(content, dict) or found != FORMAT:
+        wrong(path, f"format {FORMAT!r}", _text(found))
+    if content.get("version") != VERSION:
+        wrong(path, f"version {VERSION}", f"version {_text(content.get('version'))}")
+    _check_manifest_types(path, content)
+    return content
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_bytes().decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        # also of text that is no UTF-8, of too many digits, of lists in lists without an end
+        wrong(path, "JSON text", f"{type(error).__name__}: {error}")
 
 
 def _check_manifest_types(path: Path, content: dict[str, Any]) -> None:
     for name in ("images", "channels", "height"):
         value = content.get(name)
         if type(value) is not int or value < 1:
-            _wrong(path, f"{name} an integer of at least 1", repr(value))
+            wrong(path, f"{name} an integer of at least 1", _text(value))
     for name in ("mean", "std"):
         values = content.get(name)
         if not (
             isinstance(values, list)
             and len(values) == content["channels"]
-            and all(type(value) in (int, float) for value in values)
+            and all(type(value) in (int, float) and abs(value) < 2**128 for value in values)
         ):
-            _wrong(path, f"{name} a list of {content['channels']} numbers", repr(values))
+            wrong(path, f"{name} a list of {content['channels']} numbers", _text(values))
     if not isinstance(content.get("files"), dict):
-        _wrong(path, "files, a description of each", repr(content.get("files")))
+        wrong(path, "files, a description of each", _text(content.get("files")))
 
 
-def _check_size(path: Path, described: dict[str, Any]) -> None:
+def _described_files(content: dict[str, Any]) -> list[str]:
+    """Name the files of a table in the order in which they are checked."""
+    names = [f"{name}.npy" for name in COLUMNS]
+    return [*names, NAMES] if NAMES in content["files"] else names
+
+
+def _check_file(directory: Path, name: str, described: Any) -> None:
+    """Compare a file's size and header with the manifest."""
+    path = directory / name
+    dtypes = COLUMNS.get(name.removesuffix(".npy"))
+    if not isinstance(described, dict) or (
+        dtypes is not None and described.get("dtype") not in dtypes
+    ):
+        expected = "bytes" if dtypes is None else f"dtype {' or '.join(dtypes)}"
+        wrong(directory / MANIFEST, f"{name} of {expected}", _text(described))
+    expected = f"{_text(described.get('bytes'))} bytes"
     if not path.is_file():
-        raise FileNotFoundError(f"{path}: expected {described.get('bytes')} bytes, found no file")
+        raise FileNotFoundError(f"{path}: expected {expected}, found no file")
     size = path.stat().st_size
     if size != described.get("bytes"):
-        _wrong(path, f"{described.get('bytes')} bytes", f"{size} bytes")
+        wrong(path, expected, f"{size} bytes")
+    if dtypes is None:
+        return
+    header = read_header(path, dtypes)
+    if [header.dtype, list(header.shape)] != [described["dtype"], described.get("shape")]:
+        wrong(
+            path,
+            f"dtype {described['dtype']} and shape {_text(described.get('shape'))}",
+            f"dtype {header.dtype} and shape {list(header.shape)}",
+        )
+    if header.file_bytes != size:
+        wrong(path, f"{header.file_bytes} bytes", f"{size} bytes")
 
 
-def _read_header(path: Path) -> _Header:
-    """Read the header of an `.npy` file of format 1.0 in C order."""
-    with open(path, "rb") as file:
-        try:
-            version = np.lib.format.read_magic(file)
-            if version != (1, 0):
-                raise ValueError(f"format {version}")
-            shape, fortran_order, dtype = np.lib.format.read_array_header_1_0(file)
-            if fortran_order:
-                raise ValueError("Fortran order")
-        except ValueError as error:
-            _wrong(path, "an .npy file of format 1.0 in C order", str(error))
-        return _Header(dtype.str, shape, file.tell() + math.prod(shape) * dtype.itemsize)
+def _content_digest(content: dict[str, Any]) -> str:
+    """Return the SHA-256 of a manifest's fields without the one that holds it."""
+    others = {name: value for name, value in content.items() if name != "sha256"}
+    text = json.dumps(others, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-def _wrong(path: Path, expected: str, found: str) -> NoReturn:
-    raise ValueError(f"{path}: expected {expected}, found {found}")
+def _text(value: Any) -> str:
+    """Show a value of a manifest, which may be large or nested deeply."""
+    try:
+        return f"{value!r:.80}"
+    except RecursionError:
+        return f"a nested {type(value).__name__}"

@@ -7,9 +7,11 @@ from libc.math cimport sqrt
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
+import numpy as np
+
 from onemodel._random.batch_rng cimport BatchRng
 from onemodel._random.rng cimport next_below, next_double
-from onemodel.transforms.protocol cimport address
+from onemodel._memory.arrays cimport address
 
 __all__ = ["cut_rows", "mix_rows"]
 
@@ -62,14 +64,13 @@ cdef void weigh(
         target[k] = first + second
 
 
-cdef int check_pair(source, result) except -1:
-    """Check arrays that are read and written row by row: whole, alike, and apart."""
+cdef int check_rows(source, result) except -1:
+    """Check arrays that are read and written row by row: whole and alike."""
     if (
         result.shape != source.shape or result.dtype != source.dtype
-        or not (source.flags.c_contiguous and result.flags.c_contiguous)
-        or not result.flags.writeable
+        or not (source.flags.c_contiguous and source.flags.aligned and result.flags.carray)
     ):
-        raise ValueError("results must be writable, C-contiguous and like their inputs")
+        raise ValueError("results must be writable, aligned, C-contiguous and like their inputs")
     return 0
 
 
@@ -89,8 +90,10 @@ def mix_rows(BatchRng rng not None, int power, int64_t block, images, result, la
         block: consecutive global slots that exchange.
         images, labels, result, blended: C-contiguous float32 of as many rows, all checked.
     """
-    check_pair(images, result)
-    check_pair(labels, blended)
+    # a subclass may say what it likes of its dtype, shape and layout
+    images, result, labels, blended = map(np.asarray, (images, result, labels, blended))
+    check_rows(images, result)
+    check_rows(labels, blended)
     check_counts(images, labels, power, block)
     if images.dtype != "float32":
         raise ValueError(f"images must be float32, got {images.dtype}")
@@ -130,8 +133,10 @@ def cut_rows(
         images, result: C-contiguous, planes of ``height`` rows of ``width`` pixels.
         power, block, labels, blended: as for ``mix_rows``.
     """
-    check_pair(images, result)
-    check_pair(labels, blended)
+    # a subclass may say what it likes of its dtype, shape and layout
+    images, result, labels, blended = map(np.asarray, (images, result, labels, blended))
+    check_rows(images, result)
+    check_rows(labels, blended)
     check_counts(images, labels, power, block)
     if height < 1 or width < 1 or pixel_bytes < 1 or images[:1].nbytes % (
         height * width * pixel_bytes

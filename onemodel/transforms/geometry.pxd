@@ -15,4 +15,4 @@ cdef void flip_draw(
 
 
 cdef class RandomHorizontalFlip(NativeTransform):
-    cdef readonly double p
+    cdef double probability

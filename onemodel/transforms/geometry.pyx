@@ -1,18 +1,21 @@
 """Row transforms that move or cover pixels and change no value.
 
-Source: docs/transforms.md; each class lists its draws in order. They read uint8 [H, W, C] as
-lines of H rows with W pixels of C bytes, and float32 [C, H, W] as C * H rows with W pixels of
-four bytes, so one loop serves both.
+Source: docs/transforms.md; each class lists its draws in order. They read [H, W, C] as one plane
+of H lines with W pixels of C items, and [C, H, W] as C planes of H lines with W pixels of one item,
+so one loop serves both layouts of both dtypes.
 """
 
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
+from onemodel._common.arguments import check_key, check_probability, check_sides
+from onemodel._common.configured import Argument
 from onemodel._common.integers import check_integer
 from onemodel._random.rng cimport next_below, next_single
-from onemodel.transforms.protocol cimport UINT8_HWC, NativeTransform, RowFormat, format_bytes
 from onemodel._simd.dispatch cimport loops
+from onemodel.transforms.layout import check_layout
+from onemodel.transforms.protocol cimport NativeTransform, RowFormat, configure, row_bytes
 
 __all__ = ["Cutout", "RandomCrop", "RandomHorizontalFlip"]
 
@@ -21,18 +24,18 @@ cdef enum:
 
 
 cdef inline int64_t pixel_bytes(const RowFormat *format) noexcept nogil:
-    return format.channels if format.kind == UINT8_HWC else 4
+    return format.item_bytes if format.planar else format.item_bytes * format.channels
 
 
 cdef inline int64_t planes(const RowFormat *format) noexcept nogil:
-    return 1 if format.kind == UINT8_HWC else format.channels
+    return format.channels if format.planar else 1
 
 
 cdef void flip_draw(
     const void *settings, uint64_t *state, const RowFormat *before, void *parameters
 ) noexcept nogil:
-    cdef double p = (<const double *>settings)[0]
-    (<FlipParameters *>parameters).mirrored = <double>next_single(state) < p
+    cdef double probability = (<const double *>settings)[0]
+    (<FlipParameters *>parameters).mirrored = <double>next_single(state) < probability
 
 
 cdef void mirror(char *target, const char *source, int64_t width, int64_t size) noexcept nogil:
@@ -78,6 +81,7 @@ cdef class RandomHorizontalFlip(NativeTransform):
     Args:
         p: a probability in [0, 1].
         key: which array; None for the first (of a dict: "x" where there is one).
+        layout: "HWC" or "CHW", the axes of a row; None for the usual ones of its dtype.
 
     >>> import numpy as np
     >>> from onemodel._random.rng import SampleRng
@@ -86,17 +90,16 @@ cdef class RandomHorizontalFlip(NativeTransform):
     [[[2, 1, 0]]]
     """
 
+    p = Argument("p", "The probability that an image is flipped.")
+
     @cython.embedsignature.format("c")
-    def __init__(self, p=0.5, key=None):
-        try:
-            self.p = p
-        except TypeError:
-            raise TypeError(f"p must be a number in [0, 1], got {p!r}") from None
-        if not 0 <= self.p <= 1:
-            raise ValueError(f"p must be in [0, 1], got {p}")
-        self.key = key
-        self.arguments = {"p": self.p, "key": key}
-        self.operation.settings = &self.p
+    def __init__(self, p=0.5, key=None, layout=None):
+        cdef double probability = check_probability("p", p)
+        configure(self, RandomHorizontalFlip, {
+            "p": probability, "key": check_key("key", key), "layout": check_layout(layout)
+        })
+        self.probability = probability
+        self.operation.settings = &self.probability
         self.operation.parameter_bytes = sizeof(FlipParameters)
         self.operation.draw = flip_draw
         self.operation.apply = flip_apply
@@ -179,6 +182,7 @@ cdef class RandomCrop(NativeTransform):
         padding: zero pixels added on each side, in [0, 2**30).
         size: (height, width) of the window, or one integer for both; None: as the image.
         key: which array; None for the first (of a dict: "x" where there is one).
+        layout: "HWC" or "CHW", the axes of a row; None for the usual ones of its dtype.
 
     Raises:
         ValueError: if the window is larger than the padded image.
@@ -193,22 +197,23 @@ cdef class RandomCrop(NativeTransform):
     """
 
     cdef CropSettings settings
-    cdef readonly object padding
-    cdef readonly object size
+
+    padding = Argument("padding", "Zero pixels added on each side.")
+    size = Argument("size", "(height, width) of the window; None: as the image.")
 
     @cython.embedsignature.format("c")
-    def __init__(self, padding=0, size=None, key=None):
-        self.settings.padding = check_integer("padding", padding, 0, SIZE_LIMIT)
-        self.padding = int(padding)
-        self.settings.height = self.settings.width = 0
-        self.size = None
+    def __init__(self, padding=0, size=None, key=None, layout=None):
+        cdef CropSettings settings
+        padding = check_integer("padding", padding, 0, SIZE_LIMIT)
         if size is not None:
-            height, width = size if isinstance(size, (tuple, list)) else (size, size)
-            self.settings.height = check_integer("size", height, 1, SIZE_LIMIT)
-            self.settings.width = check_integer("size", width, 1, SIZE_LIMIT)
-            self.size = (int(height), int(width))
-        self.key = key
-        self.arguments = {"padding": self.padding, "size": self.size, "key": key}
+            size = check_sides("size", size, 1, SIZE_LIMIT)
+        settings.padding = padding
+        settings.height, settings.width = (0, 0) if size is None else size
+        configure(self, RandomCrop, {
+            "padding": padding, "size": size, "key": check_key("key", key),
+            "layout": check_layout(layout),
+        })
+        self.settings = settings
         self.operation.settings = &self.settings
         self.operation.parameter_bytes = sizeof(CropParameters)
         self.operation.draw = crop_draw
@@ -255,7 +260,7 @@ cdef const char *cutout_apply(
     cdef int64_t right = min(centre.x - side // 2 + side, before.width)
     cdef int64_t plane, y
     cdef char *pixels
-    memcpy(target, source, <size_t>format_bytes(before))
+    memcpy(target, source, <size_t>row_bytes(before))
     for plane in range(planes(before)):
         pixels = target + plane * before.height * line + left * size
         for y in range(top, bottom):
@@ -275,6 +280,7 @@ cdef class Cutout(NativeTransform):
     Args:
         size: side of the square in pixels, in [1, 2**30).
         key: which array; None for the first (of a dict: "x" where there is one).
+        layout: "HWC" or "CHW", the axes of a row; None for the usual ones of its dtype.
 
     >>> import numpy as np
     >>> from onemodel._random.rng import SampleRng
@@ -285,17 +291,16 @@ cdef class Cutout(NativeTransform):
 
     cdef int64_t side
 
+    size = Argument("size", "The side of the square in pixels.")
+
     @cython.embedsignature.format("c")
-    def __init__(self, size, key=None):
-        self.side = check_integer("size", size, 1, SIZE_LIMIT)
-        self.key = key
-        self.arguments = {"size": self.side, "key": key}
+    def __init__(self, size, key=None, layout=None):
+        cdef int64_t side = check_integer("size", size, 1, SIZE_LIMIT)
+        configure(self, Cutout, {
+            "size": side, "key": check_key("key", key), "layout": check_layout(layout)
+        })
+        self.side = side
         self.operation.settings = &self.side
         self.operation.parameter_bytes = sizeof(CutoutParameters)
         self.operation.draw = cutout_draw
         self.operation.apply = cutout_apply
-
-    @property
-    def size(self):
-        """The side of the square in pixels."""
-        return self.side

@@ -1,7 +1,7 @@
 """Mixup and CutMix: a batch's images and labels blended with those of partner rows.
 
 Source: docs/transforms.md. Mixup: Zhang et al., ICLR 2018; CutMix: Yun et al., ICCV 2019. What is
-changed: partners stand in small blocks of the global batch, so that shards of whole blocks give
+changed: partners come from small blocks of the global batch, so that shards of whole blocks give
 the rows of the unsharded batch; every row has a weight of its own; the weights' distribution is
 limited to what exact arithmetic can draw.
 """
@@ -9,18 +9,19 @@ limited to what exact arithmetic can draw.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, SupportsIndex
+from typing import Any, SupportsFloat, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onemodel._batch.structure import field_of, name_of, put, take
-from onemodel._common.arguments import call_text, rebuild
-from onemodel._common.array_checks import as_c_contiguous
+from onemodel._batch.structure import field_of, name_of, replace, take
+from onemodel._common.arguments import check_key, check_number, shown
+from onemodel._common.configured import Argument, Configured, configure
 from onemodel._common.integers import check_integer
 from onemodel._random.batch_rng import BatchRng
 from onemodel._random.rng import SampleRng
 from onemodel.transforms._mixup import cut_rows, mix_rows
+from onemodel.transforms.layout import check_layout, image_format, rows_of
 
 __all__ = ["CutMix", "Mixup"]
 
@@ -36,62 +37,35 @@ def power_of(alpha: float) -> int:
             return k
     raise ValueError(
         f"alpha must be 1 / k for an integer k in [1, {LARGEST_POWER}] (1.0, 0.5, 1 / 3, 0.25, "
-        f"0.2, ..., 0.1, ..., 0.0625), got {alpha!r}"
+        f"0.2, ..., 0.1, ..., 0.0625), got {shown(alpha)}"
     )
 
 
-class Blending(ABC):
+def blending_arguments(
+    alpha: SupportsFloat, block: SupportsIndex, key: Any, label_key: Any
+) -> dict[str, Any]:
+    """Check the arguments that Mixup and CutMix share."""
+    checked = check_number("alpha", alpha)
+    power_of(checked)
+    return {
+        "alpha": checked,
+        "block": check_integer("block", block, 1, 1 << 31),
+        "key": check_key("key", key),
+        "label_key": check_key("label_key", label_key),
+    }
+
+
+class Blending(Configured, ABC):
     """What Mixup and CutMix share: fields, partners, and the blend of the labels."""
 
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        block: SupportsIndex = 8,
-        key: int | str | None = None,
-        label_key: int | str | None = None,
-    ) -> None:
-        self._power = power_of(alpha)
-        self._arguments: dict[str, Any] = {
-            "alpha": float(alpha),
-            "block": check_integer("block", block, 1, 1 << 31),
-            "key": key,
-            "label_key": label_key,
-        }
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """The arguments by name, as ``repr`` shows them."""
-        return self._arguments
-
-    @property
-    def alpha(self) -> float:
-        """Of the weights' distribution Beta(alpha, alpha)."""
-        alpha: float = self._arguments["alpha"]
-        return alpha
-
-    @property
-    def block(self) -> int:
-        """How many consecutive global slots a row's partner is chosen from."""
-        block: int = self._arguments["block"]
-        return block
-
-    @property
-    def key(self) -> int | str | None:
-        """Which array holds the images; None for the usual one."""
-        key: int | str | None = self._arguments["key"]
-        return key
-
-    @property
-    def label_key(self) -> int | str | None:
-        """Which array holds the labels; None for the usual one."""
-        key: int | str | None = self._arguments["label_key"]
-        return key
-
-    def __repr__(self) -> str:
-        return call_text(self, self._arguments)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return rebuild, (type(self), self._arguments)
+    alpha: Argument[float] = Argument("alpha", "Of the weights' distribution Beta(alpha, alpha).")
+    block: Argument[int] = Argument("block", "How many consecutive global slots exchange.")
+    key: Argument[int | str | None] = Argument(
+        "key", "Which array holds the images; None: the usual one."
+    )
+    label_key: Argument[int | str | None] = Argument(
+        "label_key", "Which array holds the labels; None: the usual one."
+    )
 
     def __call__(self, rng: SampleRng, batch: Any) -> Any:
         """Return the batch with its images and labels blended; the given arrays stay.
@@ -99,19 +73,20 @@ class Blending(ABC):
         Raises:
             TypeError, ValueError: if the arrays are not as the class describes.
         """
+        key, label_key = self.key, self.label_key
         if not isinstance(rng, SampleRng):
             raise TypeError(
                 "Argument 'rng' has incorrect type (expected onemodel._random.rng.SampleRng, "
                 f"got {type(rng).__name__})"
             )
         generators = rng if isinstance(rng, BatchRng) else BatchRng(rng.next_u64())
-        image_field = field_of(batch, self.key, 0)
-        label_field = field_of(batch, self.label_key, 1)
+        image_field = field_of(batch, key, 0)
+        label_field = field_of(batch, label_key, 1)
         if image_field == label_field:
             raise ValueError(f"key and label_key must differ, got {image_field!r} for both")
-        images = as_c_contiguous(take(batch, image_field))
+        images = rows_of("images", take(batch, image_field))
         self._check_images(images)
-        labels = as_c_contiguous(take(batch, label_field))
+        labels = rows_of("labels", take(batch, label_field))
         if labels.dtype != np.float32 or labels.ndim == 0:
             raise TypeError(
                 f"{name_of(label_field)}, the labels, must be float32 rows (OneHot makes them), "
@@ -124,8 +99,8 @@ class Blending(ABC):
         blended_images = generators.rent(images.shape, images.dtype)
         blended_labels = generators.rent(labels.shape, labels.dtype)
         self._blend(generators, images, blended_images, labels, blended_labels)
-        batch = put(batch, image_field, blended_images)
-        return put(batch, label_field, blended_labels)
+        batch = replace(batch, image_field, blended_images)
+        return replace(batch, label_field, blended_labels)
 
     @abstractmethod
     def _check_images(self, images: NDArray[Any]) -> None:
@@ -147,7 +122,7 @@ class Mixup(Blending):
     """Each row blended with a partner's: ``x * w + x[partner] * (1 - w)``, labels alike.
 
     A row's partner is a row of the same block of ``block`` consecutive slots of the global
-    batch, itself included, among those that stand in this shard. So shards whose size is a
+    batch, itself included, among those in this shard. So shards whose size is a
     multiple of block give the rows of the unsharded batch; a block that a shard's edge cuts
     chooses among fewer.
 
@@ -169,6 +144,15 @@ class Mixup(Blending):
     True
     """
 
+    def __init__(
+        self,
+        alpha: SupportsFloat = 1.0,
+        block: SupportsIndex = 8,
+        key: int | str | None = None,
+        label_key: int | str | None = None,
+    ) -> None:
+        configure(self, Mixup, blending_arguments(alpha, block, key, label_key))
+
     def _check_images(self, images: NDArray[Any]) -> None:
         if images.dtype != np.float32 or images.ndim == 0:
             raise TypeError(
@@ -184,7 +168,7 @@ class Mixup(Blending):
         labels: Labels,
         blended: Labels,
     ) -> None:
-        mix_rows(rng, self._power, self.block, images, result, labels, blended)
+        mix_rows(rng, power_of(self.alpha), self.block, images, result, labels, blended)
 
 
 class CutMix(Blending):
@@ -202,6 +186,7 @@ class CutMix(Blending):
     Args:
         alpha, block, key, label_key: as for Mixup; images are uint8 [H, W, C] or [H, W], or
             float32 [C, H, W] or [H, W].
+        layout: "HWC" or "CHW", the axes of an image; None for the usual ones of its dtype.
 
     >>> import numpy as np
     >>> from onemodel._random.rng import SampleRng
@@ -210,16 +195,23 @@ class CutMix(Blending):
     [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
     """
 
+    layout: Argument[str | None] = Argument(
+        "layout", "The axes of an image; None: those of its dtype."
+    )
+
+    def __init__(
+        self,
+        alpha: SupportsFloat = 1.0,
+        block: SupportsIndex = 8,
+        key: int | str | None = None,
+        label_key: int | str | None = None,
+        layout: str | None = None,
+    ) -> None:
+        arguments = blending_arguments(alpha, block, key, label_key)
+        configure(self, CutMix, {**arguments, "layout": check_layout(layout)})
+
     def _check_images(self, images: NDArray[Any]) -> None:
-        if images.dtype not in (np.uint8, np.float32):
-            raise TypeError(
-                f"images must be uint8 [H, W, C] or float32 [C, H, W], got {images.dtype}"
-            )
-        if images.ndim not in (3, 4) or 0 in images.shape[1:]:
-            raise ValueError(
-                f"images must be of rank 2 or 3 and have pixels, got rows of shape "
-                f"{images.shape[1:]}"
-            )
+        image_format(images.dtype, images.shape[1:], self.layout)
 
     def _blend(
         self,
@@ -229,21 +221,16 @@ class CutMix(Blending):
         labels: Labels,
         blended: Labels,
     ) -> None:
-        if images.dtype == np.uint8:
-            height, width = images.shape[1:3]
-            pixel_bytes = 1 if images.ndim == 3 else images.shape[3]
-        else:
-            height, width = images.shape[-2:]
-            pixel_bytes = 4
+        image = image_format(images.dtype, images.shape[1:], self.layout)
         cut_rows(
             rng,
-            self._power,
+            power_of(self.alpha),
             self.block,
             images,
             result,
             labels,
             blended,
-            height,
-            width,
-            pixel_bytes,
+            image.height,
+            image.width,
+            image.item_bytes if image.planar else image.item_bytes * image.channels,
         )

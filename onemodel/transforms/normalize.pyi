@@ -11,6 +11,7 @@ class Normalize(NativeTransform):
         mean: SupportsFloat | Iterable[SupportsFloat],
         std: SupportsFloat | Iterable[SupportsFloat],
         key: int | str | None = None,
+        layout: str | None = None,
     ) -> None: ...
     @property
     def mean(self) -> float | tuple[float, ...]: ...

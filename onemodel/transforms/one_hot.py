@@ -9,14 +9,17 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from onemodel._batch.structure import field_of, name_of, put, take
+from onemodel._batch.structure import field_of, name_of, replace, take
+from onemodel._common.arguments import check_key
+from onemodel._common.configured import Argument, Configured, configure
 from onemodel._common.integers import check_integer
 from onemodel._random.batch_rng import BatchRng
+from onemodel.transforms.layout import rows_of
 
 __all__ = ["OneHot"]
 
 
-class OneHot:
+class OneHot(Configured):
     """Integer labels [n] to float32 rows [n, classes]: 1 at the label, 0 elsewhere.
 
     Draws: none.
@@ -31,27 +34,16 @@ class OneHot:
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """
 
-    __slots__ = ("_classes", "_key")
+    __slots__ = ()
+
+    classes: Argument[int] = Argument("classes", "How many classes there are: the length of a row.")
+    key: Argument[int | str | None] = Argument(
+        "key", "Which array holds the labels; None: the usual one."
+    )
 
     def __init__(self, classes: SupportsIndex, key: int | str | None = None) -> None:
-        self._classes = check_integer("classes", classes, 1, 1 << 31)
-        self._key = key
-
-    @property
-    def classes(self) -> int:
-        """How many classes there are: the length of a row."""
-        return self._classes
-
-    @property
-    def key(self) -> int | str | None:
-        """Which array holds the labels; None for the usual one."""
-        return self._key
-
-    def __repr__(self) -> str:
-        return f"OneHot(classes={self.classes}, key={self.key!r})"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return OneHot, (self.classes, self.key)
+        classes = check_integer("classes", classes, 1, 1 << 31)
+        configure(self, OneHot, {"classes": classes, "key": check_key("key", key)})
 
     def __call__(self, rng: Any, batch: Any) -> Any:
         """Return the batch with its labels as rows.
@@ -60,24 +52,24 @@ class OneHot:
             TypeError: if the labels are not integers [n].
             ValueError: if one is outside [0, classes), naming its row.
         """
-        field = field_of(batch, self.key, 1)
-        labels = np.asarray(take(batch, field))
+        classes, key = self.classes, self.key
+        field = field_of(batch, key, 1)
+        labels = rows_of("labels", take(batch, field))
         if labels.ndim != 1 or labels.dtype.kind not in "iu":
             raise TypeError(
                 f"{name_of(field)}, the labels, must be integers [n], got {labels.dtype} "
                 f"{list(labels.shape)}"
             )
-        shape = (len(labels), self.classes)
+        shape = (len(labels), classes)
         rows = rng.rent(shape, np.float32) if isinstance(rng, BatchRng) else np.empty(shape, "f4")
         # an unsigned label past int64 turns negative here, which is out of range as well
         values = labels.astype(np.int64, copy=False)
-        outside = (values < 0) | (values >= self.classes)
+        outside = (values < 0) | (values >= classes)
         if outside.any():
             bad = int(outside.argmax())
             raise ValueError(
-                f"labels must be in [0, {self.classes}), got {labels[bad]} in row {bad} of the "
-                "batch"
+                f"labels must be in [0, {classes}), got {labels[bad]} in row {bad} of the batch"
             )
         rows.fill(0)
         rows[np.arange(len(values)), values] = 1
-        return put(batch, field, rows)
+        return replace(batch, field, rows)

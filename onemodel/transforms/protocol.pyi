@@ -4,19 +4,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from onemodel._common.configured import Configured
 from onemodel._random.batch_rng import BatchRng
 from onemodel._random.rng import SampleRng
 
 __all__ = ["NativeTransform", "RowChain"]
 
-class NativeTransform:
-    @property
-    def arguments(self) -> dict[str, Any]: ...
+class NativeTransform(Configured):
     @property
     def key(self) -> int | str | None: ...
+    @property
+    def layout(self) -> str | None: ...
     def __call__(self, rng: SampleRng, batch: Any) -> Any: ...
 
-class RowChain:
+class RowChain(Configured):
     def __init__(
         self, parts: Iterable[NativeTransform], dtype: DTypeLike, shape: tuple[int, ...]
     ) -> None: ...

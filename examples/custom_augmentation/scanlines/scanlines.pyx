@@ -2,29 +2,29 @@
 
 from libc.stdint cimport int64_t, uint64_t
 
+from onemodel.augment.protocol import Argument, check_integer_pair, check_pair
 from onemodel.augment.protocol cimport (
     ImageShape,
-    IntegerSpan,
+    IntegerRange,
     NativeAugmentation,
-    Span,
-    copy_row,
+    Range,
+    configure,
     draw_integer,
-    draw_span,
-    integer_pair_of,
-    integer_span_of,
-    pair_of,
-    span_of,
+    draw_number,
+    integer_range_of,
+    keep_row,
+    range_of,
 )
 
 
 # What never changes: a field of the object, so that it lives as long as the object does.
 ctypedef struct Settings:
-    IntegerSpan period
-    Span gain
+    IntegerRange period
+    Range gain
 
 
 # What is drawn for one image.
-ctypedef struct Drawn:
+ctypedef struct Parameters:
     int64_t period
     int64_t phase
     float gain
@@ -34,33 +34,33 @@ cdef void draw(
     const void *settings, uint64_t *state, const ImageShape *shape, void *parameters
 ) noexcept nogil:
     cdef const Settings *scanlines = <const Settings *>settings
-    cdef Drawn *values = <Drawn *>parameters
-    cdef IntegerSpan phases
+    cdef Parameters *values = <Parameters *>parameters
+    cdef IntegerRange phases
     values.period = draw_integer(&scanlines.period, state)
     phases.low, phases.count = 0, <uint64_t>values.period
     values.phase = draw_integer(&phases, state)
-    values.gain = draw_span(&scanlines.gain, state)
+    values.gain = draw_number(&scanlines.gain, state)
 
 
-cdef void edit_row(
+cdef void apply_row(
     const void *settings, const void *parameters, const ImageShape *shape,
     int64_t channel, int64_t row, const float *source, float *target
 ) noexcept nogil:
-    cdef const Drawn *values = <const Drawn *>parameters
+    cdef const Parameters *values = <const Parameters *>parameters
     cdef float gain = values.gain
     cdef int64_t column
     if row % values.period == values.phase:
         for column in range(shape.width):
             target[column] = source[column] * gain
     else:
-        copy_row(target, source, shape.width)
+        keep_row(target, source, shape.width)
 
 
 cdef class Scanlines(NativeAugmentation):
     """Multiply every n-th row by a gain.
 
     Draws: 1. n = ``low + next_int(high - low + 1)`` from ``period``; 2. the first such row,
-    ``next_int(n)``; 3. the gain, ``low + (high - low) * next_single()``. Edits rows.
+    ``next_int(n)``; 3. the gain, ``low + (high - low) * next_single()``. Applies to rows.
 
     Args:
         period: (low, high), integers with 1 <= low <= high < 2**31, both included.
@@ -68,21 +68,19 @@ cdef class Scanlines(NativeAugmentation):
     """
 
     cdef Settings settings
-    cdef readonly tuple period
-    cdef readonly tuple gain
+
+    period = Argument("period", "The pair (low, high) that n lies in.")
+    gain = Argument("gain", "The pair (low, high) that the gain lies in.")
 
     def __init__(self, period=(3, 6), gain=(0.5, 0.9)):
-        self.period = integer_pair_of("period", period, 1, 1 << 31)
-        self.gain = pair_of("gain", gain)
-        self.settings.period = integer_span_of(self.period)
-        self.settings.gain = span_of("gain", self.gain)
+        cdef Settings settings
+        period = check_integer_pair("period", period, 1, 1 << 31)
+        gain = check_pair("gain", gain)
+        settings.period, settings.gain = integer_range_of(period), range_of("gain", gain)
+        # keeps the arguments, for the repr and for pickle; refuses a second __init__
+        configure(self, Scanlines, {"period": period, "gain": gain})
+        self.settings = settings
         self.operation.settings = &self.settings
-        self.operation.parameter_bytes = sizeof(Drawn)
+        self.operation.parameter_bytes = sizeof(Parameters)
         self.operation.draw = draw
-        self.operation.edit_row = edit_row
-
-    def __repr__(self):
-        return f"Scanlines(period={self.period}, gain={self.gain})"
-
-    def __reduce__(self):
-        return type(self), (self.period, self.gain)
+        self.operation.apply_row = apply_row

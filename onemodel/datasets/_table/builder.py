@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from onemodel._common.arrays import plain_array
 from onemodel._common.integers import check_int32
-from onemodel.datasets.sample import Sample
-from onemodel.datasets.table_columns import (
+from onemodel.datasets._table.columns import (
     Conversion,
     conversion,
     int32_column,
     offsets_of,
     planar,
 )
+from onemodel.datasets.sample import Sample
 
 Numbers = float | Sequence[float]
 
@@ -33,11 +34,14 @@ def columns_of_samples(
     samples: Iterable[Sample] | SampleDataset, dtype: DTypeLike, mean: Numbers, std: Numbers
 ) -> dict[str, Any]:
     """Do the work of `ImageTable.from_samples`."""
-    chosen = np.dtype(dtype)
+    try:
+        chosen = np.dtype(dtype)
+    except TypeError:
+        raise TypeError(f"dtype must be uint8 or float32, got {dtype!r}") from None
     if chosen not in (np.dtype(np.uint8), np.dtype(np.float32)):
         raise ValueError(f"dtype must be uint8 or float32, got {chosen}")
     writer = ColumnWriter(chosen, mean=mean, std=std)
-    for position, sample in enumerate(as_c_contiguous(samples)):
+    for position, sample in enumerate(in_order(samples)):
         where = f"sample {position}"
         try:
             image, target, label = sample.image, sample.target, sample.label
@@ -57,7 +61,10 @@ def columns_of_arrays(
     std: Numbers,
 ) -> dict[str, Any]:
     """Do the work of `ImageTable.from_arrays`."""
+    images = _sequence("images", images)
     count = len(images)
+    targets = None if targets is None else _sequence("targets", targets)
+    labels = None if labels is None else _sequence("labels", labels)
     for name, column in (("targets", targets), ("labels", labels)):
         if column is not None and len(column) != count:
             raise ValueError(f"{name} must be one an image, {count}, got {len(column)}")
@@ -75,14 +82,30 @@ def columns_of_arrays(
     return writer.columns()
 
 
-def as_c_contiguous(samples: Iterable[Sample] | SampleDataset) -> Iterator[Sample]:
+def _sequence(name: str, values: Any) -> Any:
+    """Return what has a length and items from 0 on: of an array one of the base class."""
+    if isinstance(values, np.ndarray) and values.ndim:
+        return plain_array(name, values)
+    known = hasattr(values, "__len__") and hasattr(values, "__getitem__")
+    if not known or isinstance(values, np.ndarray | Mapping | str | bytes | type):
+        raise TypeError(f"{name} must be a sequence, one item an image, got {values!r:.80}")
+    return values
+
+
+def in_order(samples: Iterable[Sample] | SampleDataset) -> Iterator[Sample]:
     """Iterate over a dataset by its length, over anything else as it iterates itself.
 
     A dataset owes nobody an IndexError, on which Python's own iteration by index would rely.
     """
-    if isinstance(samples, SampleDataset):
-        return (samples[position] for position in range(len(samples)))
-    return iter(samples)
+    try:
+        if not isinstance(samples, Mapping | str | bytes):
+            if isinstance(samples, SampleDataset):
+                count = len(samples)
+                return (samples[position] for position in range(count))
+            return iter(samples)
+    except TypeError:
+        pass
+    raise TypeError(f"samples must be a dataset or iterable of samples, got {samples!r:.80}")
 
 
 class GrowingArray:
@@ -135,6 +158,8 @@ class ColumnWriter:
         Raises:
             TypeError, ValueError: whatever does not fit; the message starts with `where`.
         """
+        if isinstance(image, np.ndarray):
+            image = plain_array(f"{where}: the image", image)
         if not isinstance(image, np.ndarray) or image.ndim != 3:
             found = list(image.shape) if isinstance(image, np.ndarray) else type(image).__name__
             raise ValueError(f"{where}: the image must be an array [C, H, W], got {found}")
@@ -172,7 +197,7 @@ class ColumnWriter:
             ValueError: no image was added.
         """
         if not len(self):
-            raise ValueError("a table needs at least 1 image, got 0")
+            raise ValueError("a table must have at least 1 image, got 0")
         return {
             "pixels": self._pixels.finish(),
             "widths": np.array(self._widths, dtype=np.int64),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from onemodel._common.arrays import plain_array
+from onemodel._simd.pixels import bytes_to_planar
 from onemodel._simd.scale_and_shift import channel_numbers, scale_and_shift
 
 
@@ -21,16 +23,16 @@ class Conversion(NamedTuple):
 
     def to_float32(self, pixels: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Convert [C, H, W], each operation rounded to float32 and never fused."""
-        result = pixels.astype(np.float32)
-        result *= self.scale[:, np.newaxis, np.newaxis]
-        result -= self.shift[:, np.newaxis, np.newaxis]
+        result = np.empty(pixels.shape, np.float32)
+        bytes_to_planar(pixels.transpose(1, 2, 0), self.scale, self.shift, result)
         return result
 
     def to_uint8(self, where: str, image: NDArray[np.float32]) -> NDArray[np.uint8]:
         """Find the pixels whose conversion is `image` to the bit, or raise a ValueError."""
         scale = self.scale.astype(np.float64)[:, np.newaxis, np.newaxis]
         shift = self.shift.astype(np.float64)[:, np.newaxis, np.newaxis]
-        nearest = np.rint((image + shift) / scale)
+        with np.errstate(all="ignore"):
+            nearest = np.rint((image + shift) / scale)
         # Not a number falls out here too: every comparison with it is false.
         inside = (nearest >= 0) & (nearest <= 255)
         pixels = np.where(inside, nearest, 0).astype(np.uint8)
@@ -65,7 +67,7 @@ def int32_column(name: str, values: ArrayLike) -> NDArray[np.int32]:
         TypeError: not integers.
         ValueError: not one-dimensional, or a number that does not fit in int32.
     """
-    array = np.asarray(values)
+    array = plain_array(name, values)
     if array.ndim != 1:
         raise ValueError(f"{name} must have one dimension, got shape {array.shape}")
     if array.dtype == np.int32:
@@ -88,12 +90,13 @@ def planar(where: str, image: Any) -> NDArray[Any]:
         TypeError, ValueError: anything else; the message starts with `where`.
     """
     if isinstance(image, np.ndarray):
-        if image.dtype == np.uint8 and image.ndim == 2:
-            return image[np.newaxis]
-        if image.dtype == np.uint8 and image.ndim == 3 and image.shape[2] == 3:
-            return image.transpose(2, 0, 1)
-        if image.dtype == np.float32 and image.ndim == 3:
-            return image
+        array = plain_array(where, image)
+        if array.dtype == np.uint8 and array.ndim == 2:
+            return array[np.newaxis]
+        if array.dtype == np.uint8 and array.ndim == 3 and array.shape[2] == 3:
+            return array.transpose(2, 0, 1)
+        if array.dtype == np.float32 and array.ndim == 3:
+            return array
     found = (
         f"{image.dtype} {list(image.shape)}"
         if isinstance(image, np.ndarray)
@@ -119,7 +122,7 @@ def int64_column(name: str, values: ArrayLike, length: int | None = None) -> NDA
         TypeError: not integers, or ones that may not fit.
         ValueError: not one-dimensional, or of another length.
     """
-    array = np.asarray(values)
+    array = plain_array(name, values)
     if array.ndim != 1 or (length is not None and len(array) != length):
         expected = "one dimension" if length is None else f"shape ({length},)"
         raise ValueError(f"{name} must have {expected}, got shape {array.shape}")
@@ -130,8 +133,55 @@ def int64_column(name: str, values: ArrayLike, length: int | None = None) -> NDA
     return np.ascontiguousarray(array, dtype=np.int64)
 
 
-def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a read-only view."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
+def pixel_column(pixels: NDArray[Any], elements: int) -> NDArray[Any]:
+    """Return flat pixels as an array of the base class.
+
+    Raises:
+        TypeError: not uint8 or float32.
+        ValueError: not flat and contiguous, or of another number of elements.
+    """
+    if not isinstance(pixels, np.ndarray) or pixels.dtype not in (np.uint8, np.float32):
+        found = pixels.dtype if isinstance(pixels, np.ndarray) else type(pixels).__name__
+        raise TypeError(f"pixels must be an array of uint8 or float32, got {found}")
+    pixels = plain_array("pixels", pixels)
+    if pixels.shape != (elements,) or not pixels.flags.c_contiguous:
+        raise ValueError(
+            f"pixels must be flat, contiguous and of C * H * (the sum of the widths) = {elements} "
+            f"elements, got shape {pixels.shape}"
+        )
+    return pixels
+
+
+def check_offsets(offsets: NDArray[np.int64], expected: NDArray[np.int64]) -> None:
+    """Check that images lie one after another, without gaps.
+
+    Raises:
+        ValueError: naming the first offset that is another.
+    """
+    wrong = offsets != expected
+    if wrong.any():
+        k = int(wrong.argmax())
+        raise ValueError(
+            f"offsets[{k}] must be {expected[k]}, channels * height * the widths before, "
+            f"got {offsets[k]}"
+        )
+
+
+def checked_names(names: Iterable[str], count: int) -> tuple[str, ...]:
+    """Return one string an image.
+
+    Raises:
+        TypeError, ValueError: not strings, or of another number.
+    """
+    try:
+        checked = None if isinstance(names, str | bytes) else tuple(names)
+    except TypeError:
+        checked = None
+    if checked is None:
+        raise TypeError(f"names must be strings, one an image, got {names!r:.80}")
+    if len(checked) != count:
+        raise ValueError(f"names must be one an image, {count}, got {len(checked)}")
+    for k, name in enumerate(checked):
+        if not isinstance(name, str):
+            raise TypeError(f"names[{k}] must be a string, got {name!r:.80}")
+    return checked

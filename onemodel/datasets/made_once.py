@@ -1,0 +1,54 @@
+"""One base for datasets: made once, pickled by what they were made of."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+__all__ = ["MadeOnce", "remake"]
+
+
+class MadeOnce:
+    """A dataset that its first ``__init__`` decides.
+
+    A class names its private attributes in ``_own`` and says in ``_recipe`` how it is made again.
+    A pickle holds the recipe and what a subclass or a user added; the class of the copy is that of
+    the object.
+
+    Raises:
+        TypeError: from a second ``__init__``, and from every use if ``__init__`` never ran.
+    """
+
+    _own: ClassVar[frozenset[str]] = frozenset()
+
+    def _begin(self) -> None:
+        """Refuse a second ``__init__``: a running pass reads what the first one made."""
+        if not self._own.isdisjoint(self.__dict__):
+            raise TypeError(f"{type(self).__name__} cannot be changed; make another")
+
+    def _recipe(self) -> tuple[Any, ...]:
+        """Return a method of the class and the arguments with which it fills a new object."""
+        raise NotImplementedError
+
+    def __getattr__(self, name: str) -> Any:
+        # asked for what is not there only
+        if name in type(self)._own:
+            raise TypeError(f"{type(self).__name__}.__init__ must call super().__init__")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _added(self) -> Any:
+        """Return what a subclass or a user added, as `object.__getstate__` would."""
+        state: Any = self.__getstate__()
+        attributes, slots = state if isinstance(state, tuple) else (state, None)
+        added = {name: value for name, value in attributes.items() if name not in self._own}
+        return (added, slots) if slots else added or None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        recipe = self._recipe()
+        return remake, (type(self), *recipe), self._added()
+
+
+def remake(kind: Any, fill: Any, *arguments: Any) -> Any:
+    """Return the ``kind`` that ``fill(made, *arguments)`` makes: how a pickle is read."""
+    made = kind.__new__(kind)
+    fill(made, *arguments)
+    return made
