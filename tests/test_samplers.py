@@ -547,7 +547,7 @@ def test_a_subclass_that_forgets_super_says_so(kind):
     if kind is BucketedSampler:
         uses.append(lambda: sampler.plan(0, 0))
     for use in uses:
-        with refused(TypeError, "Forgetful", "super().__init__"):
+        with refused(TypeError, "Forgetful", "__init__"):
             use()
     assert not hasattr(sampler, "another")
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 
 __all__ = ["is_own"]
+
+Base = TypeVar("Base")
 
 _LOOKUPS = ("__getattribute__", "__getattr__")
 
 
-def is_own(obj: object, base: type, *methods: str) -> bool:
+def is_own(obj: object, base: type[Base], *methods: str) -> TypeGuard[Base]:
     """Return whether ``obj`` is a ``base`` that takes every one of ``methods`` from it.
 
     A fast path that does without calling ``obj.method()`` may be taken only then. It is not

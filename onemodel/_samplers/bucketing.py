@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from onemodel._common.arguments import check_flag
+from onemodel._common.arrays import plain_array
+from onemodel._common.configured import Argument
 from onemodel._common.integers import check_integer, check_uint64
 from onemodel._random.permutation import KeyedPermutation
 from onemodel._random.rng import derive
@@ -48,6 +50,19 @@ class BucketedSampler(OrderSampler):
     [[4, 2], [1, 3], [0, 5]]
     """
 
+    _made = OrderSampler._made | {"_plans", "_lock", "_process", "_lengths_digest"}
+
+    lengths: Argument[NDArray[np.int64]] = Argument(
+        "lengths", "The length of each item: a copy of what was given, read-only."
+    )
+    pool_batches: Argument[int] = Argument("pool_batches", "How many batches are sorted together.")
+    drop_last: Argument[bool] = Argument(
+        "drop_last", "Whether the items that fill no whole batch are left out."
+    )
+    shuffle_slots: Argument[bool] = Argument(
+        "shuffle_slots", "Whether a batch's items stand in a keyed order."
+    )
+
     def __init__(
         self,
         lengths: ArrayLike,
@@ -70,34 +85,12 @@ class BucketedSampler(OrderSampler):
             "drop_last": drop_last,
             "shuffle_slots": shuffle_slots,
         }
-        super().__init__(n, batch_size, count_steps(n, batch_size, drop_last), arguments)
-        self._lengths = checked
+        steps = count_steps(n, batch_size, drop_last)
+        super().__init__(BucketedSampler, arguments, n, steps)
         self._plans: dict[tuple[int, int], NDArray[np.int64]] = {}
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._lengths_digest: str | None = None
-
-    _own = OrderSampler._own | {"_lengths", "_plans", "_lock", "_process", "_lengths_digest"}
-
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        """The length of each item: a copy of what was given, read-only."""
-        return self._lengths
-
-    @property
-    def pool_batches(self) -> int:
-        """How many batches are sorted together."""
-        return int(self._arguments["pool_batches"])
-
-    @property
-    def drop_last(self) -> bool:
-        """Whether the items that fill no whole batch are left out."""
-        return bool(self._arguments["drop_last"])
-
-    @property
-    def shuffle_slots(self) -> bool:
-        """Whether the items of a batch stand in a keyed order, and not sorted."""
-        return bool(self._arguments["shuffle_slots"])
 
     def batch_indices(self, seed: int, epoch: int, step: int) -> NDArray[np.int64]:
         """Return the indices of one batch, int64."""
@@ -132,7 +125,7 @@ class BucketedSampler(OrderSampler):
         kept = self.steps_per_epoch * self.batch_size if self.drop_last else self.n
         indices = keyed_order(self.n, seed, epoch, 0, POOL_STREAM)[:kept]
         # Unique keys: the sorted order does not depend on the sort algorithm.
-        keys = (self._lengths[indices].astype(np.uint64) << np.uint64(32)) | indices.astype(
+        keys = (self.lengths[indices].astype(np.uint64) << np.uint64(32)) | indices.astype(
             np.uint64
         )
         pool = self.batch_size * self.pool_batches
@@ -143,7 +136,7 @@ class BucketedSampler(OrderSampler):
 
     def __repr__(self) -> str:
         if self._lengths_digest is None:
-            data = self._lengths.astype("<i8").tobytes()
+            data = self.lengths.astype("<i8").tobytes()
             self._lengths_digest = hashlib.sha256(data).hexdigest()
         return (
             f"{type(self).__name__}(lengths=<{self.n}, sha256 {self._lengths_digest}>, "
@@ -153,12 +146,7 @@ class BucketedSampler(OrderSampler):
 
 
 def _checked(lengths: ArrayLike) -> NDArray[np.int64]:
-    if isinstance(lengths, np.ma.MaskedArray):
-        raise TypeError("lengths must be integers, got a masked array")
-    try:
-        values = np.asarray(lengths)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise TypeError(f"lengths must be integers [n]: {error}") from None
+    values = plain_array("lengths", lengths)
     if values.ndim != 1:
         raise ValueError(f"lengths must have one dimension, got shape {list(values.shape)}")
     if values.size and values.dtype.kind not in "iu":

@@ -16,7 +16,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from onemodel._common.arguments import call_text, check_flag
+from onemodel._common.arguments import check_flag, items, shown
+from onemodel._common.configured import Argument, Configured, configure
 from onemodel._common.integers import TWO_63, TWO_64, check_integer, check_uint64
 from onemodel._random.permutation import KeyedPermutation
 from onemodel._random.rng import derive
@@ -80,40 +81,36 @@ def keyed_order(n: int, seed: int, epoch: int, step: int, stream: int) -> KeyedP
     return KeyedPermutation(n, derive(seed, epoch, step, 0, stream))
 
 
-_PACKAGE = "onemodel._samplers"
+class OrderSampler(Configured):
+    """What the library's samplers share; repr, pickle and refusals are those of ``Configured``.
 
-
-class OrderSampler:
-    """What the library's samplers share: arguments that stay, a repr and a pickle made of them.
+    A subclass's ``__init__`` checks its arguments and hands them on.
 
     Args:
+        owner: the class whose ``__init__`` it is.
+        arguments: the checked arguments by name, "batch_size" among them.
         n: how many items it samples from.
-        batch_size, steps: slots of a batch, and batches of an epoch.
-        arguments: what the constructor was called with, checked, by name.
+        steps: batches of an epoch.
     """
 
-    # Attributes that __init__ makes of the arguments: a pickle leaves them out.
-    _own = frozenset({"_arguments", "_n", "_batch_size", "_steps"})
+    # What __init__ makes of the arguments: a pickle leaves it out.
+    _made = frozenset({"_n", "_steps"})
 
-    _arguments: dict[str, Any]
-    _n: int
-    _batch_size: int
-    _steps: int
+    batch_size: Argument[int] = Argument("batch_size", "How many slots a full batch has.")
 
-    def __init__(self, n: int, batch_size: int, steps: int, arguments: dict[str, Any]) -> None:
-        if "_arguments" in self.__dict__:
-            raise TypeError(f"a {type(self).__name__} cannot be changed; make another")
+    def __init__(self, owner: type, arguments: dict[str, Any], n: int, steps: int) -> None:
+        configure(self, owner, arguments)
         self._n = n
-        self._batch_size = batch_size
         self._steps = steps
-        self._arguments = arguments
 
     def __getattr__(self, name: str) -> Any:
         # reached only where an attribute is missing
-        kind = type(self).__name__
-        if name in self._own:
-            raise TypeError(f"{kind}.__init__ must call super().__init__ with the arguments")
-        raise AttributeError(f"{kind!r} object has no attribute {name!r}", name=name, obj=self)
+        if name in self._made:
+            raise TypeError(f"{type(self).__name__} was not initialised: its __init__ must run")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __getstate__(self) -> dict[str, Any] | None:
+        return {k: value for k, value in self.__dict__.items() if k not in self._made} or None
 
     @property
     def n(self) -> int:
@@ -121,30 +118,9 @@ class OrderSampler:
         return self._n
 
     @property
-    def batch_size(self) -> int:
-        """How many slots a full batch has."""
-        return self._batch_size
-
-    @property
     def steps_per_epoch(self) -> int:
         """How many batches an epoch has."""
         return self._steps
-
-    def __repr__(self) -> str:
-        return call_text(self, self._arguments)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        added = {name: value for name, value in self.__dict__.items() if name not in self._own}
-        kind = type(self)
-        library = next(base for base in kind.__mro__ if base.__module__.startswith(_PACKAGE))
-        return _restore, (kind, library, self._arguments), added or None
-
-
-def _restore(kind: Any, library: Any, arguments: dict[str, Any]) -> Any:
-    """Make a pickled sampler again, without the ``__init__`` that a user's subclass may have."""
-    made = kind.__new__(kind)
-    library.__init__(made, **arguments)
-    return made
 
 
 class SequentialSampler(OrderSampler):
@@ -162,18 +138,17 @@ class SequentialSampler(OrderSampler):
     [4]
     """
 
+    drop_last: Argument[bool] = Argument(
+        "drop_last", "Whether the rows that fill no whole batch are left out."
+    )
+
     def __init__(self, n: int, batch_size: int, *, drop_last: bool = True) -> None:
         n = check_integer("n", n, 1, TWO_63)
         batch_size = check_integer("batch_size", batch_size, 1, 2**31)
         drop_last = check_flag("drop_last", drop_last)
         steps = count_steps(n, batch_size, drop_last)
         arguments = {"n": n, "batch_size": batch_size, "drop_last": drop_last}
-        super().__init__(n, batch_size, steps, arguments)
-
-    @property
-    def drop_last(self) -> bool:
-        """Whether the rows that fill no whole batch are left out."""
-        return bool(self._arguments["drop_last"])
+        super().__init__(SequentialSampler, arguments, n, steps)
 
     def batch_indices(self, seed: int, epoch: int, step: int) -> NDArray[np.int64]:
         """Return the indices of one batch, int64."""
@@ -219,6 +194,11 @@ class MixingSampler(OrderSampler):
     [51, 58, 45, 54]
     """
 
+    _made = OrderSampler._made | {"_sources"}
+
+    sizes: Argument[tuple[int, ...]] = Argument("sizes", "The number of items of each source.")
+    shares: Argument[tuple[float, ...]] = Argument("shares", "The share of each source, as given.")
+
     def __init__(
         self,
         sizes: Sequence[int],
@@ -262,22 +242,8 @@ class MixingSampler(OrderSampler):
             "batch_size": batch_size,
             "steps_per_epoch": steps,
         }
-        super().__init__(n, batch_size, steps, arguments)
+        super().__init__(MixingSampler, arguments, n, steps)
         self._sources = sources
-
-    _own = OrderSampler._own | {"_sources"}
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """The number of items of each source."""
-        sizes: tuple[int, ...] = self._arguments["sizes"]
-        return sizes
-
-    @property
-    def shares(self) -> tuple[float, ...]:
-        """The share of each source, as given."""
-        shares: tuple[float, ...] = self._arguments["shares"]
-        return shares
 
     @property
     def sources(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
@@ -294,25 +260,24 @@ class MixingSampler(OrderSampler):
 
 def _items(name: str, values: Any) -> list[Any]:
     """Return what stands in a sequence of numbers."""
-    if isinstance(values, np.ma.MaskedArray):
-        raise TypeError(f"{name} must be a sequence of numbers, got a masked array")
-    try:
-        return list(values)
-    except TypeError:
-        raise TypeError(f"{name} must be a sequence of numbers, got {values!r}") from None
+    found = items(values)
+    if found is None:
+        raise TypeError(f"{name} must be a sequence of numbers, got {shown(values)}")
+    return found
 
 
 def _share(position: int, value: Any) -> float:
+    name = f"shares[{position}]"
     if isinstance(value, bool | np.bool_ | str | bytes | bytearray | np.ndarray):
-        raise TypeError(f"shares[{position}] must be a number, got {value!r}")
+        raise TypeError(f"{name} must be a number, got {shown(value)}")
     try:
         share = float(value)
     except OverflowError:
         share = math.inf
     except (TypeError, ValueError):
-        raise TypeError(f"shares[{position}] must be a number, got {value!r}") from None
+        raise TypeError(f"{name} must be a number, got {shown(value)}") from None
     if not (math.isfinite(share) and share >= 0):
-        raise ValueError(f"shares[{position}] must be finite and at least 0, got {share}")
+        raise ValueError(f"{name} must be finite and at least 0, got {share}")
     return share
 
 
