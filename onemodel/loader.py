@@ -12,7 +12,7 @@ from onemodel._builders.native import native_lane
 from onemodel._builders.sample_builder import SampleBatchBuilder
 from onemodel._builders.step_builder import BatchBuilder, StepBuilder, dataset_length
 from onemodel._common import threads
-from onemodel._common.arguments import check_flag
+from onemodel._common.arguments import check_flag, shown
 from onemodel._common.describe import describe
 from onemodel._common.integers import TWO_64, check_integer, check_uint64
 from onemodel._engine.devices import Finish, resolve
@@ -106,7 +106,7 @@ class DataLoader:
         shard = _check_shard(shard, self._sampler.batch_size)
         for name, function in (("transform", transform), ("collate", collate)):
             if function is not None and not callable(function):
-                raise TypeError(f"{name} must be callable or None, got {function!r}")
+                raise TypeError(f"{name} must be callable or None, got {shown(function)}")
         self._transform = transform
         self._collate = collate
         builder: BatchBuilder
@@ -435,7 +435,7 @@ def _check_workers(workers: Any, prefetch: Any) -> tuple[int, int]:
     """Return how many threads may run, and how many batches ahead."""
     if isinstance(workers, str):
         if workers != "auto":
-            raise ValueError(f"workers must be an integer or 'auto', got {workers!r}")
+            raise ValueError(f"workers must be an integer or 'auto', got {shown(workers)}")
         wanted = AUTOMATIC_WORKERS
     else:
         wanted = check_integer("workers", workers, 0, 2**16)
@@ -462,7 +462,7 @@ def _make_sampler(
         )
     if not isinstance(sampler, Sampler):
         raise TypeError(
-            f"sampler must have steps_per_epoch, batch_size and batch_indices, got {sampler!r}"
+            f"sampler must have steps_per_epoch, batch_size and batch_indices, got {shown(sampler)}"
         )
     reach = getattr(sampler, "n", 0)
     if isinstance(reach, int) and reach > length:
@@ -476,11 +476,11 @@ def _check_shard(shard: Any, batch_size: int) -> tuple[int, int]:
     try:
         rank, world = shard
     except (TypeError, ValueError):
-        raise TypeError(f"shard must be a pair (rank, world), got {shard!r}") from None
-    world = check_integer(f"world of shard {shard!r}", world, 1, 2**31)
-    rank = check_integer(f"rank of shard {shard!r}", rank, 0, world)
+        raise TypeError(f"shard must be a pair (rank, world), got {shown(shard)}") from None
+    world = check_integer(f"world of shard {shown(shard)}", world, 1, 2**31)
+    rank = check_integer(f"rank of shard {shown(shard)}", rank, 0, world)
     if batch_size % world:
         raise ValueError(
-            f"batch_size must be divisible by the world of shard {shard!r}, got {batch_size}"
+            f"batch_size must be divisible by the world of shard {shown(shard)}, got {batch_size}"
         )
     return rank, world

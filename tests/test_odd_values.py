@@ -21,13 +21,18 @@ class OwnError(Exception):
     """What the values below raise when they are asked."""
 
 
-def raising(*methods):
-    """An object whose special methods raise."""
+def raising_type(method):
+    """A class one of whose special methods raises."""
 
-    def method(self, *arguments):
+    def raise_it(self, *arguments):
         raise OwnError("on purpose")
 
-    return type(f"Raising{''.join(methods)}", (), dict.fromkeys(methods, method))()
+    return type(f"Raising{method}", (), {method: raise_it})
+
+
+def raising(method):
+    """An object of such a class."""
+    return raising_type(method)()
 
 
 class Hollow:
@@ -65,7 +70,7 @@ def odd_values():
         "Ellipsis": ...,
         "True": True,
         "NumPy's True": np.True_,
-        "a type": int,
+        "a type": raising_type("__init__"),
         "an object": object(),
         "a masked array": np.ma.masked_array([1, 2, 3], [True, False, False]),
         "masked": np.ma.masked,
@@ -372,6 +377,24 @@ ROWS_OF_THE_TABLE = [
 ]
 
 
+# How errors call some arguments: one of them, or what the user's own code calls them.
+SYNONYMS = {
+    "batch": "batch|images|array|labels",
+    "images": "image",
+    "index": "index|indices",
+    "indices": "index|indices",
+    "labels": "label",
+    "positions": "position",
+    "samples": "sample",
+    "targets": "target",
+}
+
+
+def names_it(text, argument):
+    """Whether a message has the argument's name, in the singular as well, as a whole word."""
+    return re.search(rf"\b({argument}|{SYNONYMS.get(argument, argument)})\b", text) is not None
+
+
 def problem(call, argument, value):
     """What is wrong with how a call takes an odd value, or None."""
     function, arguments = CALLS[call]
@@ -385,7 +408,9 @@ def problem(call, argument, value):
         return None
     except (TypeError, ValueError, IndexError) as error:
         text = "\n".join([str(error), *getattr(error, "__notes__", [])])
-        return None if re.search(rf"\b{argument}\b", text) else f"{argument!r} is not in: {text}"
+        # Of a value out of range, what it is in relation to may be named: low and high, say.
+        names = {argument} if isinstance(error, TypeError) else set(arguments)
+        return None if any(names_it(text, name) for name in names) else f"no {names} in: {text}"
     except BaseException as error:
         return f"{type(error).__name__}: {error}"
     return None

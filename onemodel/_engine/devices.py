@@ -10,6 +10,7 @@ import numpy as np
 
 from onemodel._batch.notes import note, note_finish
 from onemodel._batch.structure import map_leaves
+from onemodel._common.arguments import shown
 
 __all__ = ["resolve"]
 
@@ -49,7 +50,9 @@ def resolve(device: str | Callable[[Any], Any] | None) -> Finish | None:
     if callable(device) and not isinstance(device, str):
         return _finish(device)
     if not isinstance(device, str):
-        raise TypeError(f"device must be {FORMS}, got {device!r} of type {type(device).__name__}")
+        raise TypeError(
+            f"device must be {FORMS}, got {shown(device)} of type {type(device).__name__}"
+        )
     package, _, place = device.partition(":")
     if package == "torch" and (place or device == "torch"):
         to_tensor = _torch(device, place)
