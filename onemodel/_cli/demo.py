@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 
 from onemodel._cli.exit_codes import SAME
-from onemodel._collate.collator import ImageBatch, ImageBatchCollator
+from onemodel._collate.collator import ImageBatchCollator
+from onemodel._collate.image_batch import ImageBatch
 from onemodel._common.extras import require
 from onemodel._common.integers import check_integer, check_uint64
 from onemodel._common.paths import check_path, check_writable

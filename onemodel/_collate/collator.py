@@ -164,9 +164,8 @@ def native_chain(augment: Any) -> Chain | None:
     if augment is None:
         return Chain([])
     parts = augment.parts if is_own(augment, Compose, "__call__", "parts") else (augment,)
-    if all(is_own(part, NativeAugmentation, "__call__") for part in parts):
-        return Chain(parts)
-    return None
+    native = [part for part in parts if is_own(part, NativeAugmentation, "__call__")]
+    return Chain(native) if len(native) == len(parts) else None
 
 
 def _check_pad_value(value: Any) -> float:

@@ -6,12 +6,12 @@ from typing import Any, TypeGuard, TypeVar
 
 __all__ = ["is_own"]
 
-Base = TypeVar("Base")
+T = TypeVar("T")
 
 _LOOKUPS = ("__getattribute__", "__getattr__")
 
 
-def is_own(obj: object, base: type[Base], *methods: str) -> TypeGuard[Base]:
+def is_own(obj: object, base: type[T], *methods: str) -> TypeGuard[T]:
     """Return whether ``obj`` is a ``base`` that takes every one of ``methods`` from it.
 
     A fast path that does without calling ``obj.method()`` may be taken only then. It is not

@@ -18,6 +18,7 @@ from onemodel._simd.dispatch cimport store_fence, loops
 
 __all__ = ["gather_rows"]
 
+
 def gather_rows(source, indices, out=None, bint non_temporal=False):
     """Return the rows ``source[indices]`` as a new C-contiguous array, or fill ``out`` with them.
 

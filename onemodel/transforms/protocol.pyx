@@ -317,7 +317,9 @@ cdef class RowChain(Configured):
                 )
             if row != target:
                 if non_temporal and self.result_bytes & 3 == 0:
-                    loops.copy_non_temporal(<float *>target, <const float *>row, self.result_bytes >> 2)
+                    loops.copy_non_temporal(
+                        <float *>target, <const float *>row, self.result_bytes >> 2
+                    )
                 else:
                     memcpy(target, row, <size_t>self.result_bytes)
             target += self.result_bytes
