@@ -191,8 +191,9 @@ class DataLoader:
         """
 
         def decide() -> Pass:
-            start = self._next_step() if self._resume is not None else self._first_step()
-            start = min(start, TWO_64)  # after the run's last step comes an empty pass
+            start = self._resume
+            if start is None:
+                start = check_integer("the pass's first step", self._first_step(), 0, TWO_64)
             epoch = start // self.steps_per_epoch
             stop = min((epoch + 1) * self.steps_per_epoch, TWO_64)
             self._epoch = epoch + 1

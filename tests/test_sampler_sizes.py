@@ -103,14 +103,14 @@ def test_a_sampler_of_more_items_is_refused(sampler):
 
 @pytest.mark.parametrize("workers", [0, 1])
 @pytest.mark.parametrize("steps", [1, 2, 3])
-def test_after_the_runs_last_step_there_is_an_empty_pass(steps, workers):
+def test_a_state_after_the_runs_last_step_gives_an_empty_pass(steps, workers):
     """Global steps end at 2**64, which three steps an epoch do not divide."""
     data = ArrayDataset(np.arange(4 * steps))
     with DataLoader(data, 4, workers=workers) as loader:
         state = loader.state_dict(2**64 - 1)
         assert state["next_step"] == 2**64
         loader.load_state_dict(state)
-        assert list(loader) == []
+        assert list(loader) == []  # and no epoch begins after it
         assert loader.state_dict()["next_step"] == 2**64
         loader.load_state_dict(state)
         assert list(loader.steps()) == []
@@ -118,7 +118,8 @@ def test_after_the_runs_last_step_there_is_an_empty_pass(steps, workers):
         state["next_step"] = 2**64 - 1
         loader.load_state_dict(state)
         assert len(list(loader)) == 1
-        assert list(loader) == []
+        with refused(ValueError, "first step"):  # nothing is left, and nothing was loaded
+            list(loader)
         state["next_step"] = 2**64 + 1
         with refused(ValueError, "next_step", 2**64 + 1):
             loader.load_state_dict(state)
