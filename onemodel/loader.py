@@ -13,7 +13,7 @@ from onemodel._builders.native import native_lane
 from onemodel._builders.sample_builder import SampleBatchBuilder
 from onemodel._builders.step_builder import BatchBuilder, StepBuilder, dataset_length
 from onemodel._common import threads
-from onemodel._common.arguments import check_flag
+from onemodel._common.arguments import check_flag, shown
 from onemodel._common.describe import describe
 from onemodel._common.integers import TWO_64, check_integer, check_uint64
 from onemodel._engine.devices import Finish, resolve
@@ -107,7 +107,7 @@ class DataLoader:
         shard = _check_shard(shard, self._sampler.batch_size)
         for name, function in (("transform", transform), ("collate", collate)):
             if function is not None and not callable(function):
-                raise TypeError(f"{name} must be callable or None, got {function!r}")
+                raise TypeError(f"{name} must be callable or None, got {shown(function)}")
         self._transform = transform
         self._collate = collate
         builder: BatchBuilder
@@ -192,8 +192,9 @@ class DataLoader:
         """
 
         def decide() -> Pass:
-            start = self._next_step() if self._resume is not None else self._first_step()
-            check_integer("the pass's first step", start, 0, TWO_64)
+            start = self._resume
+            if start is None:
+                start = check_integer("the pass's first step", self._first_step(), 0, TWO_64)
             epoch = start // self.steps_per_epoch
             stop = min((epoch + 1) * self.steps_per_epoch, TWO_64)
             self._epoch = epoch + 1
@@ -425,11 +426,15 @@ class DataLoader:
         length = self._builder.length
         reach = getattr(self._sampler, "n", length)
         covered = f"{reach} of " if isinstance(reach, int) and reach != length else ""
+        left_out = 0
+        if getattr(self._sampler, "drop_last", False) is True and isinstance(reach, int):
+            left_out = reach - self.steps_per_epoch * self._sampler.batch_size
+        dropped = f"{left_out} left out an epoch, " if left_out > 0 else ""
         running = [each.level for each in self._prefetchers if each.busy]
         chosen = f" ({running[0]} now)" if self._automatic and running else ""
         return (
             f"DataLoader({covered}{length} items of {type(self._dataset).__name__}, "
-            f"{self.steps_per_epoch} steps an epoch, {describe(self._sampler)}, "
+            f"{self.steps_per_epoch} steps an epoch, {dropped}{describe(self._sampler)}, "
             f"seed={self.seed}, epoch={self._epoch}, workers={self.workers}{chosen}, "
             f"prefetch={self.prefetch}{shard})"
         )
@@ -439,7 +444,7 @@ def _check_workers(workers: Any, prefetch: Any) -> tuple[int, int]:
     """Return how many threads may run, and how many batches ahead."""
     if isinstance(workers, str):
         if workers != "auto":
-            raise ValueError(f"workers must be an integer or 'auto', got {workers!r}")
+            raise ValueError(f"workers must be an integer or 'auto', got {shown(workers)}")
         wanted = AUTOMATIC_WORKERS
     else:
         wanted = check_integer("workers", workers, 0, 2**16)
@@ -466,7 +471,7 @@ def _make_sampler(
         )
     if not isinstance(sampler, Sampler):
         raise TypeError(
-            f"sampler must have steps_per_epoch, batch_size and batch_indices, got {sampler!r}"
+            f"sampler must have steps_per_epoch, batch_size and batch_indices, got {shown(sampler)}"
         )
     reach = getattr(sampler, "n", 0)
     if isinstance(reach, int) and reach > length:
@@ -480,11 +485,11 @@ def _check_shard(shard: Any, batch_size: int) -> tuple[int, int]:
     try:
         rank, world = shard
     except (TypeError, ValueError):
-        raise TypeError(f"shard must be a pair (rank, world), got {shard!r}") from None
-    world = check_integer(f"world of shard {shard!r}", world, 1, 2**31)
-    rank = check_integer(f"rank of shard {shard!r}", rank, 0, world)
+        raise TypeError(f"shard must be a pair (rank, world), got {shown(shard)}") from None
+    world = check_integer(f"world of shard {shown(shard)}", world, 1, 2**31)
+    rank = check_integer(f"rank of shard {shown(shard)}", rank, 0, world)
     if batch_size % world:
         raise ValueError(
-            f"batch_size must be divisible by the world of shard {shard!r}, got {batch_size}"
+            f"batch_size must be divisible by the world of shard {shown(shard)}, got {batch_size}"
         )
     return rank, world

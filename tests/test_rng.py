@@ -450,4 +450,5 @@ def test_the_streams_are_those_of_the_specification():
         "MIXING_STREAM": twin.STREAM_MIXING,
         "POOL_STREAM": twin.STREAM_BUCKET_SHUFFLE,
         "PLACE_STREAM": twin.STREAM_BUCKET_PLACEMENT,
+        "SLOT_STREAM": twin.STREAM_BUCKET_SLOTS,
     }

@@ -6,7 +6,9 @@ shuffled and bucketed give every index at most once an epoch (exactly once witho
 mixing holds its shares in expectation; the bucketed plan is built once for an epoch.
 """
 
+import copy
 import itertools
+import pickle
 import threading
 
 import numpy as np
@@ -16,7 +18,16 @@ from hypothesis import strategies as st
 from reference import samplers as twin
 from support import EDGE_WORDS, WORDS, integers, refused
 
-from onemodel import BucketedSampler, MixingSampler, SequentialSampler, ShuffledSampler
+from onemodel import (
+    ArrayDataset,
+    BucketedSampler,
+    DataLoader,
+    MixingSampler,
+    Sampler,
+    SequentialSampler,
+    ShuffledSampler,
+)
+from onemodel._builders.native import native_lane
 from onemodel._samplers.samplers import keyed_order
 
 PLAIN = {
@@ -205,6 +216,8 @@ def test_mixing_takes_arrays_and_keeps_its_own_copy():
 
 # Bucketed
 
+LENGTHS = [(index * 37) % 101 for index in range(97)]
+
 BUCKETED = st.tuples(
     epoch_shapes(), st.integers(1, 6), st.integers(0, 30), st.integers(0, 2**32 - 1), st.booleans()
 )
@@ -249,6 +262,76 @@ def test_bucketed_plan(arguments, seed):
         assert sorted(given_out) == list(range(n))
         assert sizes[1:] == [batch_size] * (len(sizes) - 1)
         assert sizes[0] == (n % batch_size or batch_size)
+
+
+@given(BUCKETED, EDGE_WORDS, EDGE_WORDS)
+def test_shuffled_slots_are_the_twins(arguments, seed, epoch):
+    (n, batch_size, drop_last), pool_batches, spread, base, tied = arguments
+    lengths = lengths_for(n, spread, base, tied)
+    options = {"pool_batches": pool_batches, "drop_last": drop_last, "shuffle_slots": True}
+    sampler = BucketedSampler(lengths, batch_size, **options)
+    for step, batch in enumerate(
+        twin.BucketedSampler(lengths, batch_size, **options).plan(seed, epoch)
+    ):
+        indices = sampler.batch_indices(seed, epoch, step)
+        assert_an_index_array(indices)
+        assert indices.tolist() == batch
+
+
+SHUFFLED_SLOTS = [
+    ((0, 0, 0), [20, 26, 23, 56, 4, 53, 45, 50]),
+    ((42, 1, 7), [54, 16, 90, 57, 79, 46, 76, 59]),
+    ((2**64 - 1, 3, 12), [11, 22, 47, 41, 77, 74, 14, 58]),
+]
+
+
+@pytest.mark.parametrize("kind", [BucketedSampler, twin.BucketedSampler], ids=["ours", "twin"])
+@pytest.mark.parametrize(("key", "expected"), SHUFFLED_SLOTS)
+def test_shuffled_slots_vectors(kind, key, expected):
+    sampler = kind(LENGTHS, 8, pool_batches=3, drop_last=False, shuffle_slots=True)
+    assert integers(sampler.batch_indices(*key)) == expected
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_the_native_plan_shuffles_slots_as_the_sampler_does(drop_last):
+    """The indices that the native lane reads, through a loader that has one."""
+    sampler = BucketedSampler(LENGTHS, 8, pool_batches=3, drop_last=drop_last, shuffle_slots=True)
+    for shard in ((0, 1), (3, 4)):
+        loader = DataLoader(ArrayDataset(np.arange(97)), sampler=sampler, seed=9, shard=shard)
+        assert native_lane(loader._builder) is not None
+        for g, batch in enumerate(loader.steps(0, 3 * sampler.steps_per_epoch)):
+            epoch, step = divmod(g, sampler.steps_per_epoch)
+            whole = integers(sampler.batch_indices(9, epoch, step))
+            rank, world = shard
+            first, end = rank * len(whole) // world, (rank + 1) * len(whole) // world
+            assert batch.tolist() == whole[first:end]
+
+
+def test_shuffled_slots_hold_the_same_batches():
+    plain = all_batches(BucketedSampler(LENGTHS, 8, pool_batches=3), 5, 2)
+    shuffled = all_batches(BucketedSampler(LENGTHS, 8, pool_batches=3, shuffle_slots=True), 5, 2)
+    assert [sorted(batch) for batch in plain] == [sorted(batch) for batch in shuffled]
+    assert plain != shuffled
+
+
+def spread_over_ranks(shuffle_slots):
+    """The largest of eight ranks' mean padded widths over the smallest, in one epoch."""
+    lengths = np.random.default_rng(0).integers(64, 1025, size=16_384)
+    sampler = BucketedSampler(lengths, 64, pool_batches=1, shuffle_slots=shuffle_slots)
+    batches = np.array(all_batches(sampler, 1, 0))
+    means = lengths[batches].reshape(-1, 8, 8).max(axis=2).mean(axis=0)
+    return means.max() / means.min()
+
+
+def test_shuffled_slots_make_ranks_alike():
+    assert spread_over_ranks(False) > 1.2
+    assert spread_over_ranks(True) < 1.1
+
+
+def test_the_default_keeps_its_repr():
+    """A saved state holds the repr: those of before the option are taken."""
+    assert "shuffle_slots" not in repr(BucketedSampler([1, 2], 1))
+    assert repr(BucketedSampler([1, 2], 1, shuffle_slots=True)).endswith(", shuffle_slots=True)")
 
 
 def test_bucketed_short_batch_moves_about():
@@ -352,17 +435,17 @@ def test_a_plan_whose_building_failed_is_built_again():
 
 
 def make_samplers():
-    lengths = [(index * 37) % 101 for index in range(97)]
     return [
         SequentialSampler(97, 8, drop_last=False),
         ShuffledSampler(97, 8, drop_last=False),
         MixingSampler([40, 57], [0.3, 0.7], 8),
-        BucketedSampler(lengths, 8, pool_batches=3, drop_last=False),
+        BucketedSampler(LENGTHS, 8, pool_batches=3, drop_last=False),
+        BucketedSampler(LENGTHS, 8, pool_batches=3, drop_last=False, shuffle_slots=True),
     ]
 
 
 every_sampler = pytest.mark.parametrize(
-    "number", range(4), ids=["sequential", "shuffled", "mixing", "bucketed"]
+    "number", range(5), ids=["sequential", "shuffled", "mixing", "bucketed", "shuffled slots"]
 )
 
 
@@ -410,6 +493,98 @@ def test_many_threads_ask_together(number, needs_threads):
     assert not any(thread.is_alive() for thread in threads)
     assert failures == []
     assert wrong == []
+
+
+# What was configured stays
+
+
+@every_sampler
+def test_attributes_are_read_only(number):
+    sampler = make_samplers()[number]
+    public = [name for name in dir(type(sampler)) if not name.startswith("_")]
+    values = [name for name in public if not callable(getattr(sampler, name))]
+    assert {"n", "batch_size", "steps_per_epoch"} <= set(values)
+    for name in values:
+        with pytest.raises(AttributeError):
+            setattr(sampler, name, 3)
+        value = getattr(sampler, name)
+        for array in value if isinstance(value, tuple) else [value]:
+            assert not isinstance(array, np.ndarray) or not array.flags.writeable
+
+
+@every_sampler
+def test_a_second_init_is_refused_and_changes_nothing(number):
+    sampler = make_samplers()[number]
+    before, text = all_batches(sampler, 1, 5), repr(sampler)
+    arguments = {
+        MixingSampler: ([1, 1], [1, 1], 1),
+        BucketedSampler: ([9, 9, 9], 1),
+    }.get(type(sampler), (3, 1))
+    with refused(TypeError, type(sampler).__name__, "another"):
+        sampler.__init__(*arguments)
+    assert (all_batches(sampler, 1, 5), repr(sampler)) == (before, text)
+
+
+KINDS = [SequentialSampler, ShuffledSampler, MixingSampler, BucketedSampler]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_a_subclass_that_forgets_super_says_so(kind):
+    class Forgetful(kind):
+        def __init__(self):
+            pass
+
+    sampler = Forgetful()
+    uses = [lambda name=name: getattr(sampler, name) for name in dir(kind) if name[0] != "_"]
+    uses = [use for use in uses if not callable(getattr(kind, use.__defaults__[0]))]
+    uses += [
+        lambda: sampler.batch_indices(0, 0, 0),
+        lambda: repr(sampler),
+        lambda: pickle.dumps(sampler),
+        lambda: copy.copy(sampler),
+        lambda: DataLoader(ArrayDataset(np.arange(4)), sampler=sampler),
+    ]
+    if kind is BucketedSampler:
+        uses.append(lambda: sampler.plan(0, 0))
+    for use in uses:
+        with refused(TypeError, "Forgetful", "__init__"):
+            use()
+    assert not hasattr(sampler, "another")
+
+
+@every_sampler
+def test_pickles_keep_class_and_attributes_and_drop_locks(number):
+    sampler = make_samplers()[number]
+    sampler.batch_indices(1, 0, 0)  # a bucketed one has a plan now, and a lock
+    sampler.note = "kept"
+    for other in (pickle.loads(pickle.dumps(sampler)), copy.copy(sampler), copy.deepcopy(sampler)):
+        assert type(other) is type(sampler)
+        assert other.note == "kept"
+        assert repr(other) == repr(sampler)
+        assert all_batches(other, 1, 5) == all_batches(sampler, 1, 5)
+        assert getattr(other, "_lock", None) is None or other._lock is not sampler._lock
+        assert not isinstance(other, BucketedSampler) or not other.lengths.flags.writeable
+
+
+class FromPairs(BucketedSampler):
+    """A subclass with a constructor of its own; at the top so that it can be pickled."""
+
+    def __init__(self, pairs):
+        super().__init__([second for _, second in pairs], 2)
+        self.first = [first for first, _ in pairs]
+
+
+def test_a_subclass_with_another_constructor_is_pickled():
+    sampler = FromPairs([("a", 3), ("b", 1), ("c", 2), ("d", 5)])
+    other = pickle.loads(pickle.dumps(sampler))
+    assert type(other) is FromPairs
+    assert other.first == ["a", "b", "c", "d"]
+    assert all_batches(other, 0, 0) == all_batches(sampler, 0, 0)
+
+
+@every_sampler
+def test_all_are_samplers(number):
+    assert isinstance(make_samplers()[number], Sampler)
 
 
 # Refusals
@@ -498,6 +673,54 @@ def test_bucketed_checks_its_lengths():
         BucketedSampler(np.ones((2, 3), dtype=np.int64), 2)
     with refused(ValueError, "lengths"):
         BucketedSampler([], 2)
+
+
+NOT_A_FLAG = ["False", 0, 1, None, [], np.array(True), np.array([True])]
+
+
+@pytest.mark.parametrize("value", NOT_A_FLAG, ids=repr)
+def test_flags_are_true_or_false(value):
+    for kind in PLAIN:
+        with refused(TypeError, "drop_last"):
+            kind(10, 2, drop_last=value)
+    for name in ("drop_last", "shuffle_slots"):
+        with refused(TypeError, name):
+            BucketedSampler([1, 2], 1, **{name: value})
+
+
+def test_numpys_flags_are_flags():
+    assert not SequentialSampler(10, 4, drop_last=np.False_).drop_last
+    assert BucketedSampler([1, 2], 1, shuffle_slots=np.True_).shuffle_slots
+
+
+@pytest.mark.parametrize("value", ["4", b"4", np.True_, np.float64(4), 4j, None, [4]], ids=repr)
+def test_counts_are_integers(value):
+    for kind in PLAIN:
+        with refused(TypeError, "n"):
+            kind(value, 4)
+        with refused(TypeError, "batch_size"):
+            kind(10, value)
+    with refused(TypeError, "sizes"):
+        MixingSampler([value], [1], 1)
+    with refused(TypeError, "pool_batches"):
+        BucketedSampler([1, 2], 1, pool_batches=value)
+
+
+@pytest.mark.parametrize("value", ["1", b"1", True, np.True_, 1j, None, [1], np.ones(2)], ids=repr)
+def test_shares_are_numbers(value):
+    with refused(TypeError, "shares[1]"):
+        MixingSampler([5, 5], [1, value], 2)
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [None, 3, "12", [[1], [1, 2]], [1, "2"], [None], [1j], [2**70], [True], {1: 2},
+     np.ma.masked_array([1, 2], [True, False]), np.array(["2026-01-01"], "M8[D]")],
+    ids=repr,
+)  # fmt: skip
+def test_lengths_are_integers(lengths):
+    with refused((TypeError, ValueError), "lengths"):
+        BucketedSampler(lengths, 1)
 
 
 @every_sampler

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from onemodel._common.arguments import shown
+
 __all__ = ["digest"]
 
 
@@ -35,7 +37,7 @@ def digest(batch: Any) -> str:
     result = hashlib.sha256()
     for name, value in _items(batch):
         if not hasattr(value, "__array__"):
-            raise TypeError(f"batch must hold arrays, got {value!r} as {name!r}")
+            raise TypeError(f"batch must hold arrays, got {shown(value)} as {name!r}")
         array = np.asarray(value)
         if array.dtype.hasobject:
             raise TypeError(f"batch must hold arrays of numbers, got {array.dtype} as {name!r}")

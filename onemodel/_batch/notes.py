@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-__all__ = ["note_finish", "note_slot", "note_step"]
+__all__ = ["note", "note_finish", "note_slot", "note_step"]
 
 
 def note_slot(error: BaseException, key: Any, position: int, index: int) -> None:
@@ -17,19 +17,19 @@ def note_slot(error: BaseException, key: Any, position: int, index: int) -> None
         position: of the slot in this shard's batch; its number in the global batch is noted.
         index: the slot's dataset index.
     """
-    _note(error, f"{_step_text(key)}, slot {key.first_slot + position}, dataset index {index}")
+    note(error, f"{_step_text(key)}, slot {key.first_slot + position}, dataset index {index}")
 
 
 def note_step(error: BaseException, key: Any) -> None:
     """Note on ``error`` at which step it was raised, unless ``note_slot`` has said so already."""
     text = _step_text(key)
     if not any(str(note).startswith(text) for note in _notes(error)):
-        _note(error, text)
+        note(error, text)
 
 
 def note_finish(error: BaseException, g: int) -> None:
     """Note on ``error`` that it was raised while global step ``g`` was brought to its device."""
-    _note(error, f"while device= was applied to global step {g}")
+    note(error, f"while device= was applied to global step {g}")
 
 
 def _step_text(key: Any) -> str:
@@ -46,7 +46,8 @@ def _notes(error: BaseException) -> list[Any]:
     return notes if isinstance(notes, list) else []
 
 
-def _note(error: BaseException, text: str) -> None:
+def note(error: BaseException, text: str) -> None:
+    """Add a note to ``error``, if it takes any."""
     # An exception may refuse notes (a frozen dataclass) or mean something else by add_note: it
     # then arrives as it is.
     with contextlib.suppress(Exception):

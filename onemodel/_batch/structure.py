@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ["Field", "Structure", "field_of", "fields", "map_arrays", "replace", "row_count", "take"]
+__all__ = [
+    "Field",
+    "Structure",
+    "field_of",
+    "fields",
+    "map_arrays",
+    "map_leaves",
+    "replace",
+    "row_count",
+    "take",
+]
 
 Field = int | str | None
 Structure = Any  # array | tuple[array, ...] | dict[str, array]
@@ -100,8 +110,38 @@ def map_arrays(batch: Structure, function: Callable[[Any], Any]) -> Structure:
         return rebuilt(batch, [function(array) for array in batch])
     if isinstance(batch, list):
         return [function(array) for array in batch]
-    own = getattr(batch, "map", None)
+    own = _own_map(batch)
     return function(batch) if own is None else own(function)
+
+
+def map_leaves(batch: Any, function: Callable[[Any, str], Any], name: str = "batch") -> Any:
+    """Return the batch with ``function(leaf, name)`` applied to everything that holds nothing.
+
+    Dicts, tuples and lists are walked to the bottom, and so is an object with a method
+    ``map(function)``. A leaf's name is the expression that reaches it.
+
+    >>> map_leaves({"x": (1, [2])}, lambda leaf, name: f"{name} = {leaf}")
+    {'x': ("batch['x'][0] = 1", ["batch['x'][1][0] = 2"])}
+    """
+    if isinstance(batch, dict):
+        return {
+            key: map_leaves(value, function, f"{name}[{key!r}]") for key, value in batch.items()
+        }
+    if isinstance(batch, tuple | list):
+        items = [map_leaves(item, function, f"{name}[{k}]") for k, item in enumerate(batch)]
+        return rebuilt(batch, items) if isinstance(batch, tuple) else items
+    own = _own_map(batch)
+    if own is None:
+        return function(batch, name)
+    arrays = getattr(type(batch), "arrays", None)
+    named = arrays(batch) if callable(arrays) else {}
+    names = {id(array): f"{name}.{field}" for field, array in named.items()}
+    return own(lambda leaf: map_leaves(leaf, function, names.get(id(leaf), name)))
+
+
+def _own_map(batch: Any) -> Callable[[Callable[[Any], Any]], Any] | None:
+    """Return the batch's own ``map``; asked of its class, for instances may invent attributes."""
+    return batch.map if callable(getattr(type(batch), "map", None)) else None
 
 
 def row_count(batch: Structure) -> int:

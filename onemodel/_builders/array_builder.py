@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onemodel._batch.key import BatchKey
+from onemodel._batch.notes import note
 from onemodel._batch.structure import Field, Structure, field_of, row_count, take
+from onemodel._builders.foreign_dataset import asked, batch_reader
 from onemodel._common.compose import Compose
 from onemodel._common.describe import describe
 from onemodel._common.overrides import is_own
@@ -63,6 +65,7 @@ class ArrayBatchBuilder:
         # a subclass that overrides what indexing means is asked, and not looked through
         self._own = is_own(dataset, ArrayDataset, "__getitem__", "map_fields")
         self.plan = _plan(dataset, parts) if self._own else _Plan(None, None, parts)
+        self._read = dataset.__getitem__ if self._own else batch_reader(dataset)
 
     @property
     def is_native(self) -> bool:
@@ -82,7 +85,7 @@ class ArrayBatchBuilder:
         if self._own:
             batch = self._gather(rng, indices)
         else:
-            batch = _fetch(self.dataset, indices)
+            batch = self._read(indices)
             _check_rows("dataset", self.dataset, batch, key)
         for part in self.plan.rest:
             result = part(rng, batch)
@@ -140,29 +143,6 @@ def _plan(dataset: ArrayDataset, parts: tuple[Transform, ...]) -> _Plan:
     return _Plan(chain, field, (*later, *parts[position:]))
 
 
-def _fetch(dataset: Any, indices: NDArray[np.int64]) -> Structure:
-    """Ask a dataset that is not ours for a batch."""
-    if hasattr(dataset, "__getitems__"):
-        found = dataset.__getitems__(indices.tolist())
-        if isinstance(found, list):
-            return _stacked(found)
-        return found
-    found = dataset[indices]
-    return tuple(found) if isinstance(found, list) else found
-
-
-def _stacked(samples: list[Any]) -> Structure:
-    """Make a batch out of samples of one structure: arrays and numbers are stacked."""
-    if not samples:
-        raise ValueError("dataset.__getitems__ must return samples, got none")
-    first = samples[0]
-    if isinstance(first, dict):
-        return {name: np.stack([sample[name] for sample in samples]) for name in first}
-    if isinstance(first, tuple | list):
-        return tuple(np.stack(column) for column in zip(*samples, strict=True))
-    return np.stack(samples)
-
-
 def _check_rows(role: str, culprit: Any, batch: Structure, key: BatchKey) -> None:
     """Raise if the batch has not as many rows as the key asks for."""
     name = describe(culprit) if role == "transform" else type(culprit).__name__
@@ -170,6 +150,19 @@ def _check_rows(role: str, culprit: Any, batch: Structure, key: BatchKey) -> Non
     try:
         rows = row_count(batch)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"{role} {name} must return arrays of rows {where}: {error}") from None
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        refusal: TypeError | ValueError = kind(
+            f"{role} {name} must return arrays of rows {where}: {error}"
+        )
+        raise _hinted(refusal, role, key) from None
     if rows != len(key.indices):
-        raise ValueError(f"{role} {name} must return {len(key.indices)} rows {where}, got {rows}")
+        refusal = ValueError(
+            f"{role} {name} must return {len(key.indices)} rows {where}, got {rows}"
+        )
+        raise _hinted(refusal, role, key)
+
+
+def _hinted(refusal: TypeError | ValueError, role: str, key: BatchKey) -> Exception:
+    if role == "dataset":
+        note(refusal, asked(len(key.indices)))
+    return refusal

@@ -10,10 +10,10 @@ from libc.string cimport memcpy
 from onemodel._memory.arrays cimport CONTIGUOUS, Array, array_of
 from onemodel._memory.lock cimport Lock, acquire, release
 from onemodel._random.rng cimport derive64, derive_prefix
-from onemodel._random.streams cimport ORDER_STREAM, PLACE_STREAM
+from onemodel._random.streams cimport ORDER_STREAM, PLACE_STREAM, SLOT_STREAM
 from onemodel._samplers.mixing cimport draw_slots
 from onemodel._simd.dispatch cimport loops
-from onemodel._simd.feistel cimport Feistel, feistel, unpermute
+from onemodel._simd.feistel cimport Feistel, feistel, permute, unpermute
 
 from onemodel._common.overrides import is_own
 from onemodel._samplers.bucketing import BucketedSampler
@@ -76,6 +76,7 @@ cdef class BucketedPlan(IndexPlan):
     cdef object sampler
     cdef uint64_t steps
     cdef int64_t kept           # indices of an epoch's plan
+    cdef bint shuffle_slots
     cdef Lock lock              # guards the rest; held while a batch's indices are copied
     cdef list arrays
     cdef const int64_t *plans[KEPT_PLANS]
@@ -83,30 +84,42 @@ cdef class BucketedPlan(IndexPlan):
     cdef int oldest
 
     cdef int64_t fill(self, uint64_t epoch, uint64_t step, int64_t *indices) noexcept nogil:
-        cdef Feistel places
-        cdef int64_t count
-        feistel(&places, self.steps, derive64(self.seed, epoch, 1, 0, PLACE_STREAM))
-        step = unpermute(&places, step)
-        count = self.copy(epoch, step, indices)
+        cdef int64_t count = self.copy(epoch, step, indices)
         if count < 0:
             with gil:
                 self.prepare(epoch)
             count = self.copy(epoch, step, indices)
         return count
 
-    cdef int64_t copy(self, uint64_t epoch, uint64_t place, int64_t *indices) noexcept nogil:
-        """Copy the batch at a place of the sorted order; -1 where the epoch has no plan here."""
-        cdef int64_t first = <int64_t>place * self.batch_size
+    cdef int64_t copy(self, uint64_t epoch, uint64_t step, int64_t *indices) noexcept nogil:
+        """Copy the batch of a step out of its epoch's plan; -1 where that is not here."""
+        cdef Feistel places
+        cdef int64_t first
         cdef int64_t count = -1
         cdef int k
+        feistel(&places, self.steps, derive64(self.seed, epoch, 1, 0, PLACE_STREAM))
+        first = <int64_t>unpermute(&places, step) * self.batch_size
         acquire(&self.lock)
         for k in range(KEPT_PLANS):
             if self.plans[k] != NULL and self.epochs[k] == epoch:
                 count = min(self.batch_size, self.kept - first)
-                memcpy(indices, self.plans[k] + first, count * sizeof(int64_t))
+                if self.shuffle_slots:
+                    self.copy_shuffled(epoch, step, self.plans[k] + first, indices, count)
+                else:
+                    memcpy(indices, self.plans[k] + first, count * sizeof(int64_t))
                 break
         release(&self.lock)
         return count
+
+    cdef void copy_shuffled(
+        self, uint64_t epoch, uint64_t step, const int64_t *batch, int64_t *indices, int64_t count
+    ) noexcept nogil:
+        """Copy a batch, its items in the slots that the step's key gives them."""
+        cdef Feistel slots
+        cdef int64_t slot
+        feistel(&slots, <uint64_t>count, derive64(self.seed, epoch, step, 0, SLOT_STREAM))
+        for slot in range(count):
+            indices[slot] = batch[permute(&slots, <uint64_t>slot)]
 
     cdef void prepare(self, uint64_t epoch) noexcept:
         """Ask the sampler for an epoch's plan. What it raises, it raises again when it is asked
@@ -168,5 +181,6 @@ cdef BucketedPlan bucketed_plan(sampler):
     plan.sampler = sampler
     plan.steps = sampler.steps_per_epoch
     plan.kept = sampler.steps_per_epoch * sampler.batch_size if sampler.drop_last else sampler.n
+    plan.shuffle_slots = sampler.shuffle_slots
     plan.arrays = [None] * KEPT_PLANS
     return plan

@@ -9,6 +9,7 @@ from typing import Any
 
 from onemodel._batch.key import BatchKey
 from onemodel._batch.notes import note_slot
+from onemodel._builders.foreign_dataset import gives_many
 from onemodel._collate.collator import ImageBatchCollator
 from onemodel._collate.inputs import gather_samples
 from onemodel._common.describe import describe
@@ -65,7 +66,7 @@ class SampleBatchBuilder:
         if type(dataset) is list:
             return gather_samples(dataset, key)
         indices = key.indices.tolist()
-        if hasattr(dataset, "__getitems__"):
+        if gives_many(dataset):
             samples = list(dataset.__getitems__(indices))
             if len(samples) != len(indices):
                 raise ValueError(

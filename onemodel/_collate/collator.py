@@ -16,7 +16,7 @@ from onemodel._batch.key import BatchKey
 from onemodel._collate import collate
 from onemodel._collate.image_batch import ImageBatch
 from onemodel._collate.inputs import CollateInputs, from_columns, from_samples
-from onemodel._common.arguments import rebuild
+from onemodel._common.arguments import rebuild, shown
 from onemodel._common.compose import Compose
 from onemodel._common.describe import describe
 from onemodel._common.integers import check_integer
@@ -59,9 +59,9 @@ class ImageBatchCollator:
         self._width_multiple = check_integer("width_multiple", width_multiple, 1, 2**31)
         self._pad_value = _check_pad_value(pad_value)
         if augment is not None and not callable(augment):
-            raise TypeError(f"augment must be callable(rng, image) or None, got {augment!r}")
+            raise TypeError(f"augment must be callable(rng, image) or None, got {shown(augment)}")
         if pool is not None and not isinstance(pool, BufferPool):
-            raise TypeError(f"pool must be a BufferPool or None, got {pool!r}")
+            raise TypeError(f"pool must be a BufferPool or None, got {shown(pool)}")
         self._augment = augment
         self._own_pool = pool is None
         self._pool = BufferPool() if pool is None else pool
@@ -170,13 +170,13 @@ def native_chain(augment: Any) -> Chain | None:
 
 def _check_pad_value(value: Any) -> float:
     if isinstance(value, bool | str) or not hasattr(value, "__float__"):
-        raise TypeError(f"pad_value must be a number, got {value!r}")
+        raise TypeError(f"pad_value must be a number, got {shown(value)}")
     try:
         number = float(value)
     except (OverflowError, TypeError, ValueError):
-        raise ValueError(f"pad_value must be finite in float32, got {value!r}") from None
+        raise ValueError(f"pad_value must be finite in float32, got {shown(value)}") from None
     with np.errstate(all="ignore"):
         single = float(np.float32(number))
     if not math.isfinite(single):
-        raise ValueError(f"pad_value must be finite in float32, got {value!r}")
+        raise ValueError(f"pad_value must be finite in float32, got {shown(value)}")
     return single

@@ -8,10 +8,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from onemodel._batch.notes import note_finish
-from onemodel._batch.structure import map_arrays
+from onemodel._batch.notes import note, note_finish
+from onemodel._batch.structure import map_leaves
+from onemodel._common.arguments import shown
 
 __all__ = ["resolve"]
+
+#: From an array and its name to a tensor.
+ToTensor = Callable[[np.ndarray[Any, Any], str], Any]
 
 
 class Finish(Protocol):
@@ -31,8 +35,11 @@ def resolve(device: str | Callable[[Any], Any] | None) -> Finish | None:
 
     "torch" and "jax" hand over each array of the batch without a copy, on the CPU; the memory
     returns to the pool when the last tensor on it is gone. "torch:cuda:0" copies to the device.
-    An array that is read-only is copied first, for a tensor could write to it. The package is
-    imported here, and only when asked for.
+    An array that is read-only is copied first, for a tensor could write to it, and so is one of
+    the other byte order. Nested dicts, tuples and lists are walked; what can't be a tensor
+    (strings, dates, objects, masked arrays) stays as it is. An error names the field and the step.
+    Integers that JAX would cut to 32 bits are an error. The package is imported here, and only
+    when asked for.
 
     Args:
         device: None, a callable ``f(batch)``, "torch", "torch:DEVICE" or "jax".
@@ -48,7 +55,9 @@ def resolve(device: str | Callable[[Any], Any] | None) -> Finish | None:
     if callable(device) and not isinstance(device, str):
         return _finish(device)
     if not isinstance(device, str):
-        raise TypeError(f"device must be {FORMS}, got {device!r} of type {type(device).__name__}")
+        raise TypeError(
+            f"device must be {FORMS}, got {shown(device)} of type {type(device).__name__}"
+        )
     package, _, place = device.partition(":")
     if package == "torch" and (place or device == "torch"):
         to_tensor = _torch(device, place)
@@ -56,7 +65,7 @@ def resolve(device: str | Callable[[Any], Any] | None) -> Finish | None:
         to_tensor = _jax()
     else:
         raise ValueError(f"device must be {FORMS}, got {device!r}")
-    return _finish(lambda batch: map_arrays(batch, to_tensor))
+    return _finish(lambda batch: map_leaves(batch, _named(device, to_tensor)))
 
 
 def _finish(move: Callable[[Any], Any]) -> Finish:
@@ -75,6 +84,21 @@ def _finish(move: Callable[[Any], Any]) -> Finish:
     return finish
 
 
+def _named(device: str, to_tensor: ToTensor) -> Callable[[Any, str], Any]:
+    """Return ``to_tensor`` for arrays, whose errors name the field; others stay as they are."""
+
+    def convert(leaf: Any, name: str) -> Any:
+        if not isinstance(leaf, np.ndarray) or isinstance(leaf, np.ma.MaskedArray):
+            return leaf
+        try:
+            return to_tensor(leaf, name)
+        except Exception as error:
+            note(error, f"{name}, {leaf.dtype} {list(leaf.shape)}, can't be given to {device!r}")
+            raise
+
+    return convert
+
+
 def _import(package: str, device: str) -> Any:
     try:
         return importlib.import_module(package)
@@ -86,7 +110,7 @@ def _import(package: str, device: str) -> Any:
         ) from error
 
 
-def _torch(device: str, place: str) -> Callable[[Any], Any]:
+def _torch(device: str, place: str) -> ToTensor:
     torch = _import("torch", device)
     if place:
         try:
@@ -96,29 +120,52 @@ def _torch(device: str, place: str) -> Callable[[Any], Any]:
     else:
         target = None
 
-    def to_tensor(array: Any) -> Any:
-        if not isinstance(array, np.ndarray):
+    def to_tensor(array: np.ndarray[Any, Any], name: str) -> Any:
+        if array.dtype.kind not in "biufc":
             return array
-        tensor = torch.from_numpy(_writable(array))
+        tensor = torch.from_numpy(_plain(array))
         # a copy from ordinary memory is done when .to returns: the pool may have the buffer back
         return tensor if target is None else tensor.to(target)
 
     return to_tensor
 
 
-def _jax() -> Callable[[Any], Any]:
+def _jax() -> ToTensor:
     jax = _import("jax", "jax")
     dlpack = _import("jax.dlpack", "jax")
 
-    def to_tensor(array: Any) -> Any:
-        if not isinstance(array, np.ndarray):
-            return array
-        if array.dtype.kind not in "iuf":
-            return jax.numpy.asarray(array)  # booleans and others that DLPack leaves out
-        return dlpack.from_dlpack(_writable(array))
+    def to_tensor(array: np.ndarray[Any, Any], name: str) -> Any:
+        kind = array.dtype.kind
+        if kind in "iu" and array.itemsize == 8 and not jax.config.jax_enable_x64:
+            array = _as_32_bits(array, name)
+        if kind in "iuf":
+            return dlpack.from_dlpack(np.ascontiguousarray(_plain(array)))
+        if kind in "bc" or (kind == "V" and array.dtype.type is not np.void):
+            return jax.numpy.asarray(_plain(array))  # DLPack leaves these out; V: bfloat16 and such
+        return array
 
     return to_tensor
 
 
-def _writable(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    return array if array.flags.writeable else array.copy()
+def _as_32_bits(array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
+    """Return integers of 64 bits as 32 bits, which is all that JAX keeps of them by default."""
+    dtype = np.dtype(f"{array.dtype.kind}4")
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    outside = array[(array < low) | (array > high)]
+    if outside.size:
+        bounds = "[-2**31, 2**31)" if low else "[0, 2**32)"
+        raise ValueError(
+            f"{name} must be in {bounds} for JAX while jax_enable_x64 is off, got {outside[0]}"
+        )
+    return array.astype(dtype)
+
+
+def _plain(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the array, or a copy where a tensor can't be backed by its memory.
+
+    Tensors may write, have this machine's byte order, and step forward by whole elements.
+    """
+    if not array.dtype.isnative:
+        return array.astype(array.dtype.newbyteorder("="))
+    forward = all(step >= 0 and step % array.itemsize == 0 for step in array.strides)
+    return array if array.flags.writeable and array.flags.aligned and forward else array.copy()

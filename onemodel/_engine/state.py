@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from onemodel._common.arguments import shown
 from onemodel._common.describe import describe
 from onemodel._common.integers import TWO_64, check_integer
 
@@ -42,14 +45,16 @@ def check_state(state: Any, expected: dict[str, Any]) -> int:
         raise TypeError(f"state must be a dict from state_dict(), got {type(state).__name__}")
     for name in expected:
         if name not in state:
-            raise ValueError(f"state has no field {name!r}; its fields are {sorted(state)}")
+            raise ValueError(f"state has no field {name!r}; its fields are {shown(list(state))}")
     for name in state:
         if name not in expected:
-            raise ValueError(f"state has an unknown field {name!r}: {state[name]!r}")
+            raise ValueError(f"state has an unknown field {name!r}: {shown(state[name])}")
     for name, value in expected.items():
-        if name != "next_step" and state[name] != value:
+        found = state[name]
+        comparable = isinstance(found, str | int | np.integer)  # arrays compare item by item
+        if name != "next_step" and not (comparable and found == value):
             raise ValueError(
-                f"state field {name!r} does not match: the state has {state[name]!r}, "
+                f"state field {name!r} does not match: the state has {shown(found)}, "
                 f"this loader has {value!r}"
             )
     return check_integer("state['next_step']", state["next_step"], 0, TWO_64 + 1)

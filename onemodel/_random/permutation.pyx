@@ -16,6 +16,7 @@ from operator import index as index_of
 
 import numpy as np
 
+from onemodel._common.arguments import shown
 from onemodel._common.arrays import check_out
 from onemodel._common.integers import TWO_63, check_integer, check_uint64
 from onemodel._random.positions import position_error, positions_of, slice_of
@@ -140,7 +141,7 @@ cdef class KeyedPermutation:
         except TypeError:
             checked = None
         if checked is None:
-            raise TypeError(f"{name} must be an integer, got {value!r}")
+            raise TypeError(f"{name} must be an integer, got {shown(value)}")
         if not 0 <= checked < self.plan.n:
-            raise IndexError(f"{name} must be in [0, {self.plan.n}), got {checked}")
+            raise IndexError(f"{name} must be in [0, {self.plan.n}), got {shown(checked)}")
         return checked

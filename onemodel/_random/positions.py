@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from onemodel._common.arrays import plain_array
 from onemodel._common.integers import TWO_63, TWO_64
 
 __all__ = ["position_error", "positions_of", "slice_of"]
@@ -17,7 +18,7 @@ def positions_of(positions: ArrayLike, out: Any, n: int) -> NDArray[np.int64]:
 
     Only what int64 cannot hold is out of range here; the kernel looks at the rest.
     """
-    wanted = np.asarray(positions)
+    wanted = plain_array("positions", positions)
     if wanted.dtype.kind not in "iu":
         if wanted.size:
             raise TypeError(f"positions must be integers, got {wanted.dtype}")

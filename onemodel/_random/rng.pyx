@@ -15,6 +15,7 @@ from math import isfinite
 import numpy as np
 
 from onemodel._memory.arrays cimport ANY_RANK, WRITABLE, Array, array_of
+from onemodel._common.arguments import shown
 from onemodel._common.integers import TWO_63, check_shape, check_integer, check_uint64
 from onemodel._simd.feistel cimport Feistel, feistel, permute
 
@@ -69,10 +70,10 @@ cdef object new_array(name, size, dtype):
         return np.empty(shape, dtype)
     except ValueError:              # more bytes than addresses
         raise ValueError(
-            f"{name} must be of an array that this platform can address, got {size!r}"
+            f"{name} must be of an array that this platform can address, got {shown(size)}"
         ) from None
     except MemoryError:
-        raise MemoryError(f"no memory for an array of {name} {size!r}") from None
+        raise MemoryError(f"no memory for an array of {name} {shown(size)}") from None
 
 
 cdef bint is_number(value) except *:
@@ -87,7 +88,7 @@ cdef bint is_number(value) except *:
 cdef double finite(name, value) except? -1:
     """A number as a finite float64."""
     if type(value) is not float and type(value) is not int and not is_number(value):
-        raise TypeError(f"{name} must be a number, got {value!r}")
+        raise TypeError(f"{name} must be a number, got {shown(value)}")
     try:
         number = float(value)
     except OverflowError:
@@ -95,7 +96,7 @@ cdef double finite(name, value) except? -1:
             f"{name} must be finite in float64, got a {type(value).__name__} beyond it"
         ) from None
     except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number, got {value!r}") from None
+        raise TypeError(f"{name} must be a number, got {shown(value)}") from None
     if not isfinite(number):
         raise ValueError(f"{name} must be finite, got {number}")
     return number
@@ -177,7 +178,7 @@ cdef class SampleRng:
         try:
             kind = np.dtype(dtype)
         except Exception:           # NumPy's own are of several kinds
-            raise TypeError(f"dtype must be float64 or float32, got {dtype!r}") from None
+            raise TypeError(f"dtype must be float64 or float32, got {shown(dtype)}") from None
         if kind == np.float64:
             if size is None:
                 return next_double(&self.current)

@@ -13,3 +13,4 @@ cpdef enum:
     MIXING_STREAM = 102         # mixing: the choice of source and item
     POOL_STREAM = 103           # bucketing: which items are sorted together
     PLACE_STREAM = 104          # bucketing: the place of a sorted batch in the epoch
+    SLOT_STREAM = 105           # bucketing: the slots of a batch's items, where they are shuffled

@@ -6,6 +6,7 @@ __all__ = [
     "PLACE_STREAM",
     "POOL_STREAM",
     "ROW_STREAM",
+    "SLOT_STREAM",
     "TRANSFORM_STREAM",
 ]
 
@@ -17,3 +18,4 @@ ORDER_STREAM: int
 MIXING_STREAM: int
 POOL_STREAM: int
 PLACE_STREAM: int
+SLOT_STREAM: int

@@ -8,5 +8,6 @@ __all__ = [
     "PLACE_STREAM",
     "POOL_STREAM",
     "ROW_STREAM",
+    "SLOT_STREAM",
     "TRANSFORM_STREAM",
 ]

@@ -13,8 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from onemodel._common.arguments import check_flag
-from onemodel._common.integers import check_integer
-from onemodel._random.streams import PLACE_STREAM, POOL_STREAM
+from onemodel._common.arrays import plain_array
+from onemodel._common.configured import Argument
+from onemodel._common.integers import check_integer, check_uint64
+from onemodel._random.permutation import KeyedPermutation
+from onemodel._random.rng import derive
+from onemodel._random.streams import PLACE_STREAM, POOL_STREAM, SLOT_STREAM
 from onemodel._samplers.samplers import (
     OrderSampler,
     check_coordinates,
@@ -38,11 +42,26 @@ class BucketedSampler(OrderSampler):
         pool_batches: batches that are sorted together, at least 1.
         drop_last: leave out the items that fill no whole batch; else one batch is short, and it
             can stand anywhere in the epoch.
+        shuffle_slots: put the items of each batch in a keyed order, so that the shards of several
+            ranks are alike. Without it they ascend by length, and the last rank has the longest.
 
     >>> sampler = BucketedSampler([5, 1, 4, 2, 3, 6], 2, pool_batches=3)
     >>> [sampler.batch_indices(seed=0, epoch=0, step=step).tolist() for step in range(3)]
     [[4, 2], [1, 3], [0, 5]]
     """
+
+    _made = OrderSampler._made | {"_plans", "_lock", "_process", "_lengths_digest"}
+
+    lengths: Argument[NDArray[np.int64]] = Argument(
+        "lengths", "The length of each item: a copy of what was given, read-only."
+    )
+    pool_batches: Argument[int] = Argument("pool_batches", "How many batches are sorted together.")
+    drop_last: Argument[bool] = Argument(
+        "drop_last", "Whether the items that fill no whole batch are left out."
+    )
+    shuffle_slots: Argument[bool] = Argument(
+        "shuffle_slots", "Whether a batch's items stand in a keyed order."
+    )
 
     def __init__(
         self,
@@ -51,54 +70,45 @@ class BucketedSampler(OrderSampler):
         *,
         pool_batches: int = 64,
         drop_last: bool = True,
+        shuffle_slots: bool = False,
     ) -> None:
-        self._lengths = _checked(lengths)
-        n = check_integer("len(lengths)", len(self._lengths), 1, 2**32)
+        checked = _checked(lengths)
+        n = check_integer("len(lengths)", len(checked), 1, 2**32)
         batch_size = check_integer("batch_size", batch_size, 1, 2**31)
         pool_batches = check_integer("pool_batches", pool_batches, 1, 2**31)
         drop_last = check_flag("drop_last", drop_last)
+        shuffle_slots = check_flag("shuffle_slots", shuffle_slots)
         arguments = {
-            "lengths": self._lengths,
+            "lengths": checked,
             "batch_size": batch_size,
             "pool_batches": pool_batches,
             "drop_last": drop_last,
+            "shuffle_slots": shuffle_slots,
         }
-        super().__init__(n, batch_size, count_steps(n, batch_size, drop_last), arguments)
+        steps = count_steps(n, batch_size, drop_last)
+        super().__init__(BucketedSampler, arguments, n, steps)
         self._plans: dict[tuple[int, int], NDArray[np.int64]] = {}
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._lengths_digest: str | None = None
-
-    _own = OrderSampler._own | {"_lengths", "_plans", "_lock", "_process", "_lengths_digest"}
-
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        """The length of each item: a copy of what was given, read-only."""
-        return self._lengths
-
-    @property
-    def pool_batches(self) -> int:
-        """How many batches are sorted together."""
-        return int(self._arguments["pool_batches"])
-
-    @property
-    def drop_last(self) -> bool:
-        """Whether the items that fill no whole batch are left out."""
-        return bool(self._arguments["drop_last"])
 
     def batch_indices(self, seed: int, epoch: int, step: int) -> NDArray[np.int64]:
         """Return the indices of one batch, int64."""
         seed, epoch, step = check_coordinates(self, seed, epoch, step)
         place = keyed_order(self.steps_per_epoch, seed, epoch, 1, PLACE_STREAM)
         first = place.inverse(step) * self.batch_size
-        return self.plan(seed, epoch)[first : first + self.batch_size].copy()
+        batch = self.plan(seed, epoch)[first : first + self.batch_size]
+        if not self.shuffle_slots:
+            return batch.copy()
+        slots = KeyedPermutation(len(batch), derive(seed, epoch, step, 0, SLOT_STREAM))
+        return batch[slots[:]]
 
     def plan(self, seed: int, epoch: int) -> NDArray[np.int64]:
         """Return the epoch's indices, batch after batch in sorted order; read-only.
 
         A batch's place in the epoch is drawn for each; ``batch_indices`` knows it.
         """
-        key = (seed, epoch)
+        key = (check_uint64("seed", seed), check_uint64("epoch", epoch))
         plan = self._plans.get(key)
         if plan is None:
             if self._process != os.getpid():  # a forked child may have inherited a taken lock
@@ -106,7 +116,7 @@ class BucketedSampler(OrderSampler):
             with self._lock:
                 plan = self._plans.get(key)
                 if plan is None:
-                    plan = self._build(seed, epoch)
+                    plan = self._build(*key)
                     plan.flags.writeable = False
                     self._plans = {**dict(list(self._plans.items())[-1:]), key: plan}
         return plan
@@ -115,7 +125,7 @@ class BucketedSampler(OrderSampler):
         kept = self.steps_per_epoch * self.batch_size if self.drop_last else self.n
         indices = keyed_order(self.n, seed, epoch, 0, POOL_STREAM)[:kept]
         # Unique keys: the sorted order does not depend on the sort algorithm.
-        keys = (self._lengths[indices].astype(np.uint64) << np.uint64(32)) | indices.astype(
+        keys = (self.lengths[indices].astype(np.uint64) << np.uint64(32)) | indices.astype(
             np.uint64
         )
         pool = self.batch_size * self.pool_batches
@@ -126,17 +136,17 @@ class BucketedSampler(OrderSampler):
 
     def __repr__(self) -> str:
         if self._lengths_digest is None:
-            data = self._lengths.astype("<i8").tobytes()
+            data = self.lengths.astype("<i8").tobytes()
             self._lengths_digest = hashlib.sha256(data).hexdigest()
         return (
             f"{type(self).__name__}(lengths=<{self.n}, sha256 {self._lengths_digest}>, "
             f"batch_size={self.batch_size}, pool_batches={self.pool_batches}, "
-            f"drop_last={self.drop_last})"
+            f"drop_last={self.drop_last}{', shuffle_slots=True' if self.shuffle_slots else ''})"
         )
 
 
 def _checked(lengths: ArrayLike) -> NDArray[np.int64]:
-    values = np.asarray(lengths)
+    values = plain_array("lengths", lengths)
     if values.ndim != 1:
         raise ValueError(f"lengths must have one dimension, got shape {list(values.shape)}")
     if values.size and values.dtype.kind not in "iu":

@@ -16,7 +16,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from onemodel._common.arguments import call_text, check_flag, rebuild
+from onemodel._common.arguments import check_flag, items, shown
+from onemodel._common.configured import Argument, Configured, configure
 from onemodel._common.integers import TWO_63, TWO_64, check_integer, check_uint64
 from onemodel._random.permutation import KeyedPermutation
 from onemodel._random.rng import derive
@@ -80,18 +81,36 @@ def keyed_order(n: int, seed: int, epoch: int, step: int, stream: int) -> KeyedP
     return KeyedPermutation(n, derive(seed, epoch, step, 0, stream))
 
 
-class OrderSampler:
-    """What the library's samplers share: arguments that stay, a repr and a pickle made of them."""
+class OrderSampler(Configured):
+    """What the library's samplers share; repr, pickle and refusals are those of ``Configured``.
 
-    _own = frozenset({"_arguments", "_n", "_batch_size", "_steps"})
+    A subclass's ``__init__`` checks its arguments and hands them on.
 
-    def __init__(self, n: int, batch_size: Any, steps: int, arguments: dict[str, Any]) -> None:
-        if hasattr(self, "_arguments"):
-            raise TypeError(f"a {type(self).__name__} cannot be changed; make another")
+    Args:
+        owner: the class whose ``__init__`` it is.
+        arguments: the checked arguments by name, "batch_size" among them.
+        n: how many items it samples from.
+        steps: batches of an epoch.
+    """
+
+    # What __init__ makes of the arguments: a pickle leaves it out.
+    _made = frozenset({"_n", "_steps"})
+
+    batch_size: Argument[int] = Argument("batch_size", "How many slots a full batch has.")
+
+    def __init__(self, owner: type, arguments: dict[str, Any], n: int, steps: int) -> None:
+        configure(self, owner, arguments)
         self._n = n
-        self._batch_size: int = batch_size
         self._steps = steps
-        self._arguments = arguments
+
+    def __getattr__(self, name: str) -> Any:
+        # reached only where an attribute is missing
+        if name in self._made:
+            raise TypeError(f"{type(self).__name__} was not initialised: its __init__ must run")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __getstate__(self) -> dict[str, Any] | None:
+        return {k: value for k, value in self.__dict__.items() if k not in self._made} or None
 
     @property
     def n(self) -> int:
@@ -99,21 +118,9 @@ class OrderSampler:
         return self._n
 
     @property
-    def batch_size(self) -> int:
-        """How many slots a full batch has."""
-        return self._batch_size
-
-    @property
     def steps_per_epoch(self) -> int:
         """How many batches an epoch has."""
         return self._steps
-
-    def __repr__(self) -> str:
-        return call_text(self, self._arguments)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        added = {name: value for name, value in self.__dict__.items() if name not in self._own}
-        return rebuild, (type(self), self._arguments), added or None
 
 
 class SequentialSampler(OrderSampler):
@@ -131,18 +138,17 @@ class SequentialSampler(OrderSampler):
     [4]
     """
 
+    drop_last: Argument[bool] = Argument(
+        "drop_last", "Whether the rows that fill no whole batch are left out."
+    )
+
     def __init__(self, n: int, batch_size: int, *, drop_last: bool = True) -> None:
         n = check_integer("n", n, 1, TWO_63)
         batch_size = check_integer("batch_size", batch_size, 1, 2**31)
         drop_last = check_flag("drop_last", drop_last)
         steps = count_steps(n, batch_size, drop_last)
         arguments = {"n": n, "batch_size": batch_size, "drop_last": drop_last}
-        super().__init__(n, batch_size, steps, arguments)
-
-    @property
-    def drop_last(self) -> bool:
-        """Whether the rows that fill no whole batch are left out."""
-        return bool(self._arguments["drop_last"])
+        super().__init__(SequentialSampler, arguments, n, steps)
 
     def batch_indices(self, seed: int, epoch: int, step: int) -> NDArray[np.int64]:
         """Return the indices of one batch, int64."""
@@ -188,6 +194,11 @@ class MixingSampler(OrderSampler):
     [51, 58, 45, 54]
     """
 
+    _made = OrderSampler._made | {"_sources"}
+
+    sizes: Argument[tuple[int, ...]] = Argument("sizes", "The number of items of each source.")
+    shares: Argument[tuple[float, ...]] = Argument("shares", "The share of each source, as given.")
+
     def __init__(
         self,
         sizes: Sequence[int],
@@ -196,8 +207,11 @@ class MixingSampler(OrderSampler):
         *,
         steps_per_epoch: int | None = None,
     ) -> None:
-        checked = tuple(check_integer(f"sizes[{k}]", s, 0, TWO_63) for k, s in enumerate(sizes))
-        parts = tuple(_share(k, share) for k, share in enumerate(shares))
+        checked = tuple(
+            check_integer(f"sizes[{k}]", size, 0, TWO_63)
+            for k, size in enumerate(_items("sizes", sizes))
+        )
+        parts = tuple(_share(k, share) for k, share in enumerate(_items("shares", shares)))
         batch_size = check_integer("batch_size", batch_size, 1, 2**31)
         if len(checked) != len(parts):
             raise ValueError(
@@ -215,12 +229,12 @@ class MixingSampler(OrderSampler):
                 f"for sizes {checked}"
             )
         starts = [0, *accumulate(checked)]
-        self._sources = (
+        sources = (
             _cumulative([parts[k] for k in takes_part]),
             np.array([starts[k] for k in takes_part], np.int64),
             np.array([checked[k] for k in takes_part], np.int64),
         )
-        for array in self._sources:
+        for array in sources:
             array.flags.writeable = False
         arguments = {
             "sizes": checked,
@@ -228,21 +242,8 @@ class MixingSampler(OrderSampler):
             "batch_size": batch_size,
             "steps_per_epoch": steps,
         }
-        super().__init__(n, batch_size, steps, arguments)
-
-    _own = OrderSampler._own | {"_sources"}
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """The number of items of each source."""
-        sizes: tuple[int, ...] = self._arguments["sizes"]
-        return sizes
-
-    @property
-    def shares(self) -> tuple[float, ...]:
-        """The share of each source, as given."""
-        shares: tuple[float, ...] = self._arguments["shares"]
-        return shares
+        super().__init__(MixingSampler, arguments, n, steps)
+        self._sources = sources
 
     @property
     def sources(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
@@ -257,15 +258,26 @@ class MixingSampler(OrderSampler):
         return out
 
 
+def _items(name: str, values: Any) -> list[Any]:
+    """Return what stands in a sequence of numbers."""
+    found = items(values)
+    if found is None:
+        raise TypeError(f"{name} must be a sequence of numbers, got {shown(values)}")
+    return found
+
+
 def _share(position: int, value: Any) -> float:
+    name = f"shares[{position}]"
+    if isinstance(value, bool | np.bool_ | str | bytes | bytearray | np.ndarray):
+        raise TypeError(f"{name} must be a number, got {shown(value)}")
     try:
-        share = math.nan if isinstance(value, str | bytes | bytearray) else float(value)
+        share = float(value)
     except OverflowError:
         share = math.inf
     except (TypeError, ValueError):
-        raise TypeError(f"shares[{position}] must be a number, got {value!r}") from None
+        raise TypeError(f"{name} must be a number, got {shown(value)}") from None
     if not (math.isfinite(share) and share >= 0):
-        raise ValueError(f"shares[{position}] must be finite and at least 0, got {share}")
+        raise ValueError(f"{name} must be finite and at least 0, got {share}")
     return share
 
 

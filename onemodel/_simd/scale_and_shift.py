@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onemodel._common.arguments import check_number
+from onemodel._common.arguments import check_number, shown
+from onemodel._common.integers import check_integer
 
 __all__ = ["Numbers", "channel_numbers", "scale_and_shift"]
 
@@ -37,6 +38,7 @@ def scale_and_shift(
     >>> scale_and_shift(0.5, 0.5, 1)
     (array([0.00784314], dtype=float32), array([1.], dtype=float32))
     """
+    channels = check_integer("channels", channels, 1, 2**31)
     try:
         return _remembered(mean, std, channels)
     except TypeError:  # a list can't be remembered; what is wrong is refused again
@@ -49,13 +51,14 @@ def _computed(
     means = channel_numbers("mean", mean, channels)
     stds = channel_numbers("std", std, channels)
     if not all(value > 0 for value in stds):
-        raise ValueError(f"std must be above 0, got {std!r}")
+        raise ValueError(f"std must be above 0, got {shown(std)}")
     with np.errstate(all="ignore"):  # whatever the caller has set: the check below decides
         scale = np.float32(1) / (np.float32(255) * stds)
         shift = means / stds
     if not (np.isfinite(scale).all() and np.isfinite(shift).all() and (scale > 0).all()):
         raise ValueError(
-            f"mean / std and 1 / (255 * std) must fit in float32, got mean {mean!r} and std {std!r}"
+            f"mean / std and 1 / (255 * std) must fit in float32, got mean {shown(mean)} and "
+            f"std {shown(std)}"
         )
     scale.flags.writeable = shift.flags.writeable = False
     return scale, shift
@@ -81,15 +84,15 @@ def channel_numbers(name: str, value: Any, channels: int) -> NDArray[np.float32]
     except (TypeError, ValueError, OverflowError):
         text, array = True, np.empty(0)
     if text or isinstance(value, np.ma.MaskedArray) or array.dtype.kind not in "biufO":
-        raise TypeError(f"{name} must be a number or {channels} numbers, got {value!r}")
+        raise TypeError(f"{name} must be a number or {channels} numbers, got {shown(value)}")
     if array.shape not in ((), (1,), (channels,)):
         raise ValueError(
-            f"{name} must be one number or one for each of {channels} channels, got {value!r}"
+            f"{name} must be one number or one for each of {channels} channels, got {shown(value)}"
         )
     try:
         numbers = [check_number(name, each) for each in array.ravel().tolist()]
     except ValueError:
-        raise ValueError(f"{name} must be finite in float32, got {value!r}") from None
+        raise ValueError(f"{name} must be finite in float32, got {shown(value)}") from None
     with np.errstate(all="ignore"):
         singles = np.array(numbers, np.float64).astype(np.float32)
     return np.ascontiguousarray(np.broadcast_to(singles, (channels,)))

@@ -8,6 +8,7 @@ from .permutation import KeyedPermutation
 from .rng import (
     STREAM_BUCKET_PLACEMENT,
     STREAM_BUCKET_SHUFFLE,
+    STREAM_BUCKET_SLOTS,
     STREAM_EPOCH_ORDER,
     STREAM_MIXING,
     SampleRng,
@@ -91,11 +92,14 @@ class MixingSampler:
 class BucketedSampler:
     """Batches of similar lengths: shuffle, pool, sort each pool, cut, place the batches anew."""
 
-    def __init__(self, lengths, batch_size, *, pool_batches=64, drop_last=True):
+    def __init__(
+        self, lengths, batch_size, *, pool_batches=64, drop_last=True, shuffle_slots=False
+    ):
         self.lengths = [int(length) for length in lengths]
         self.batch_size = batch_size
         self.pool_batches = pool_batches
         self.drop_last = drop_last
+        self.shuffle_slots = shuffle_slots
         self.steps_per_epoch = count_steps(len(self.lengths), batch_size, drop_last)
 
     def plan(self, seed, epoch):
@@ -119,7 +123,16 @@ class BucketedSampler:
         for t in range(self.steps_per_epoch):
             first = t * self.batch_size
             batches[placement[t]] = ordered[first : first + self.batch_size]
+        if self.shuffle_slots:
+            batches = [
+                self._with_slots_shuffled(seed, epoch, step, batch)
+                for step, batch in enumerate(batches)
+            ]
         return batches
+
+    def _with_slots_shuffled(self, seed, epoch, step, batch):
+        slots = KeyedPermutation(len(batch), derive(seed, epoch, step, 0, STREAM_BUCKET_SLOTS))
+        return [batch[slots[slot]] for slot in range(len(batch))]
 
     def batch_indices(self, seed, epoch, step):
         return self.plan(seed, epoch)[step]
