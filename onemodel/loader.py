@@ -13,8 +13,8 @@ from onemodel._builders.native import native_lane
 from onemodel._builders.sample_builder import SampleBatchBuilder
 from onemodel._builders.step_builder import BatchBuilder, StepBuilder, dataset_length
 from onemodel._common import threads
-from onemodel._common.arguments import check_flag, shown
-from onemodel._common.describe import describe
+from onemodel._common.arguments import check_flag
+from onemodel._common.describe import describe, shown
 from onemodel._common.integers import TWO_64, check_integer, check_uint64
 from onemodel._engine.devices import Finish, resolve
 from onemodel._engine.prefetch import BatchSequence, Cursor, Pass, Prefetcher

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from onemodel._common.arguments import shown
+from onemodel._common.describe import shown
 
 __all__ = ["digest"]
 

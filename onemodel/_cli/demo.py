@@ -13,9 +13,10 @@ import numpy as np
 from onemodel._cli.exit_codes import SAME
 from onemodel._collate.collator import ImageBatchCollator
 from onemodel._collate.image_batch import ImageBatch
+from onemodel._common.describe import shown
 from onemodel._common.extras import require
+from onemodel._common.files import check_path, check_writable
 from onemodel._common.integers import check_integer, check_uint64
-from onemodel._common.paths import check_path, check_writable
 from onemodel._samplers.bucketing import BucketedSampler
 from onemodel._samplers.samplers import Sampler, ShuffledSampler
 from onemodel.augment import GainOffset
@@ -106,7 +107,7 @@ def demo(
     workers = check_integer("workers", workers, 0, 2**16)
     seed = check_uint64("seed", seed)
     if output is not None and not hasattr(output, "write"):
-        raise TypeError(f"output must be a text file or None, got {output!r:.80}")
+        raise TypeError(f"output must be a text file or None, got {shown(output)}")
     sheet = check_path("directory", directory) / CONTACT_SHEET
     # Before the work, not after it: where the sheet goes, and what draws it.
     check_writable("directory", sheet.parent)

@@ -29,8 +29,9 @@ from onemodel._cli.journal import (
     sync,
     write_records,
 )
+from onemodel._common.describe import shown
 from onemodel._common.extras import require
-from onemodel._common.paths import check_path, check_writable
+from onemodel._common.files import check_path, check_writable
 from onemodel.datasets import ImageTable, table_files
 from onemodel.datasets._table.columns import Conversion, conversion, offsets_of
 from onemodel.datasets.image_folder import FOLDERS, MAX_WIDTH, Folder
@@ -171,7 +172,7 @@ def pack(
     """
     directory = check_path("out", out)
     if progress is not None and not callable(progress):
-        raise TypeError(f"progress must be a callable or None, got {progress!r:.80}")
+        raise TypeError(f"progress must be a callable or None, got {shown(progress)}")
     # Before the work, not after it.
     if os.path.lexists(directory):
         raise FileExistsError(f"{directory} exists already; remove it or choose another name")

@@ -11,12 +11,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from onemodel._cli.machine import describe_machine
+from onemodel._common.describe import shown
+from onemodel._common.files import parse_json
 
 __all__ = ["Difference", "compare", "make_report", "read_report"]
 
@@ -55,14 +56,14 @@ def read_report(path: Path) -> dict[str, Any]:
         ValueError: it is something else; the message names the file.
     """
     try:
-        report = json.loads(path.read_bytes())
+        report = parse_json(path.read_bytes())
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path}: expected JSON text, found {error}") from None
     found = report.get("format") if isinstance(report, dict) else report
     if found != _FORMAT or report.get("version") != _VERSION:
         raise ValueError(
             f"{path}: expected what `onemodel verify --json` prints, version {_VERSION}, "
-            f"found {found!r:.80}"
+            f"found {shown(found)}"
         )
     batches = report.get("batches")
     if not isinstance(report.get("machine"), dict) or not (

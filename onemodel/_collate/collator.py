@@ -16,9 +16,9 @@ from onemodel._batch.key import BatchKey
 from onemodel._collate import collate
 from onemodel._collate.image_batch import ImageBatch
 from onemodel._collate.inputs import CollateInputs, from_columns, from_samples
-from onemodel._common.arguments import rebuild, shown
+from onemodel._common.arguments import rebuild
 from onemodel._common.compose import Compose
-from onemodel._common.describe import describe
+from onemodel._common.describe import describe, shown
 from onemodel._common.integers import check_integer
 from onemodel._common.overrides import is_own
 from onemodel._memory.pool import BufferPool

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from onemodel._common.describe import shown
 from onemodel._common.integers import check_integer
 
 __all__ = [
@@ -27,27 +28,10 @@ __all__ = [
     "check_range",
     "check_sides",
     "check_unmasked",
-    "shown",
 ]
 
 # The smallest float that rounds to infinity in float32.
 FLOAT32_LIMIT = 2.0**128 - 2.0**103
-
-# How much of a value an error shows.
-LONGEST = 200
-
-
-def shown(value: Any) -> str:
-    """Return the repr of a value for an error: never long, and never an error itself.
-
-    >>> shown("12"), len(shown(10**5000)) <= 203
-    ("'12'", True)
-    """
-    try:
-        text = repr(value)
-    except Exception:  # a user's own, or an integer of too many digits
-        text = f"a {type(value).__name__}"
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
 
 
 def check_flag(name: str, value: Any) -> bool:

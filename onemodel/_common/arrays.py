@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from onemodel._common.describe import shown
+
 __all__ = ["as_c_contiguous", "check_out", "image_text", "is_masked", "plain_array", "read_only"]
 
 
@@ -27,7 +29,7 @@ def plain_array(name: str, values: Any) -> NDArray[Any]:
     if is_masked(values):
         raise TypeError(f"{name} must be an array without a mask, got a masked array")
     if isinstance(values, (str, bytes, bytearray)):
-        raise TypeError(f"{name} must be an array, got {values!r:.80}")
+        raise TypeError(f"{name} must be an array, got {shown(values)}")
     try:
         return np.asarray(values)
     except (TypeError, ValueError, OverflowError) as error:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from onemodel._common.arguments import shown
 from onemodel._common.configured import Argument, Configured, configure
-from onemodel._common.describe import describe
+from onemodel._common.describe import describe, shown
 from onemodel._common.overrides import is_own
 
 __all__ = ["Compose"]

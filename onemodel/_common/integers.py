@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from onemodel._common.describe import shown
+
 __all__ = ["TWO_63", "TWO_64", "check_int32", "check_integer", "check_shape", "check_uint64"]
 
 TWO_63 = 2**63
@@ -24,14 +26,6 @@ def _bound(value: int) -> str:
     if magnitude >= 2**20 and magnitude & (magnitude - 1) == 0:
         return f"{'-' if value < 0 else ''}2**{magnitude.bit_length() - 1}"
     return str(value)
-
-
-def _shown(value: Any) -> str:
-    """Return the repr of a value, or its type where Python refuses to print so long a number."""
-    try:
-        return repr(value)
-    except ValueError:
-        return f"a {type(value).__name__} too long to print"
 
 
 def check_integer(name: str, value: Any, low: int, high: int) -> int:
@@ -56,10 +50,10 @@ def check_integer(name: str, value: Any, low: int, high: int) -> int:
         except TypeError:
             raise TypeError(
                 f"{name} must be an integer in [{_bound(low)}, {_bound(high)}), "
-                f"got {_shown(value)} of type {type(value).__name__}"
+                f"got {shown(value)} of type {type(value).__name__}"
             ) from None
     if not low <= value < high:
-        raise ValueError(f"{name} must be in [{_bound(low)}, {_bound(high)}), got {_shown(value)}")
+        raise ValueError(f"{name} must be in [{_bound(low)}, {_bound(high)}), got {shown(value)}")
     return int(value)
 
 
@@ -89,13 +83,13 @@ def check_shape(size: Any, name: str = "size") -> tuple[int, ...]:
         shape = tuple([operator.index(each) for each in given])
     except TypeError:
         raise TypeError(
-            f"{name} must be an integer or a tuple of them, got {_shown(size)}"
+            f"{name} must be an integer or a tuple of them, got {shown(size)}"
         ) from None
     if shape and min(shape) < 0:
-        raise ValueError(f"{name} must have dimensions >= 0, got {_shown(size)}")
+        raise ValueError(f"{name} must have dimensions >= 0, got {shown(size)}")
     if len(shape) > DIMENSIONS or math.prod(each for each in shape if each) > sys.maxsize:
         raise ValueError(
             f"{name} must have at most {DIMENSIONS} dimensions and {_bound(sys.maxsize + 1)} "
-            f"elements, got {_shown(size)}"
+            f"elements, got {shown(size)}"
         )
     return shape

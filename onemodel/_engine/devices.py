@@ -10,7 +10,7 @@ import numpy as np
 
 from onemodel._batch.notes import note, note_finish
 from onemodel._batch.structure import map_leaves
-from onemodel._common.arguments import shown
+from onemodel._common.describe import shown
 
 __all__ = ["resolve"]
 

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from onemodel._common.arguments import shown
-from onemodel._common.describe import describe
+from onemodel._common.describe import describe, shown
 from onemodel._common.integers import TWO_64, check_integer
 
 __all__ = ["STATE_VERSION", "check_state", "make_state"]

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from onemodel._common.describe import shown
 from onemodel._common.integers import check_shape
 from onemodel._memory.lock cimport acquire, release
 
@@ -95,7 +96,10 @@ cdef class BufferPool:
             ValueError: if a dimension is negative or the array is too large for this platform.
             TypeError: if the dtype holds Python objects.
         """
-        kind = np.dtype(dtype)
+        try:
+            kind = np.dtype(dtype)
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"dtype must be one of NumPy's, got {shown(dtype)}") from None
         if kind.hasobject:
             raise TypeError(f"dtype must hold no Python objects, got {kind}")
         return self.allocate(check_shape(shape, "shape"), kind)

@@ -16,7 +16,7 @@ from operator import index as index_of
 
 import numpy as np
 
-from onemodel._common.arguments import shown
+from onemodel._common.describe import shown
 from onemodel._common.arrays import check_out
 from onemodel._common.integers import TWO_63, check_integer, check_uint64
 from onemodel._random.positions import position_error, positions_of, slice_of

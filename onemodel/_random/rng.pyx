@@ -15,7 +15,7 @@ from math import isfinite
 import numpy as np
 
 from onemodel._memory.arrays cimport ANY_RANK, WRITABLE, Array, array_of
-from onemodel._common.arguments import shown
+from onemodel._common.describe import shown
 from onemodel._common.integers import TWO_63, check_shape, check_integer, check_uint64
 from onemodel._simd.feistel cimport Feistel, feistel, permute
 

@@ -16,8 +16,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from onemodel._common.arguments import check_flag, items, shown
+from onemodel._common.arguments import check_flag, items
 from onemodel._common.configured import Argument, Configured, configure
+from onemodel._common.describe import shown
 from onemodel._common.integers import TWO_63, TWO_64, check_integer, check_uint64
 from onemodel._random.permutation import KeyedPermutation
 from onemodel._random.rng import derive

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onemodel._common.arguments import check_number, shown
+from onemodel._common.arguments import check_number
+from onemodel._common.describe import shown
 from onemodel._common.integers import check_integer
 
 __all__ = ["Numbers", "channel_numbers", "scale_and_shift"]

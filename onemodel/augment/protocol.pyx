@@ -19,8 +19,8 @@ from onemodel._common.arguments import (
     check_pair,
     check_probability,
     check_range,
-    shown,
 )
+from onemodel._common.describe import shown
 from onemodel._common.configured cimport check_initialised
 from onemodel._common.configured import Argument
 from onemodel._common.integers import check_integer

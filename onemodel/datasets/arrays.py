@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from onemodel._batch.structure import Field, fields, name_of, row_count
 from onemodel._common.arrays import plain_array, read_only
+from onemodel._common.describe import shown
 from onemodel.datasets._table.mapped import portable, restored
 from onemodel.datasets.gather import gather_rows
 from onemodel.datasets.made_once import MadeOnce
@@ -99,7 +100,7 @@ class ArrayDataset(MadeOnce):
                 f"index must be an integer, a slice or integers [n], got {_described(index)}"
             )
         if not -self._length <= position < self._length:
-            raise IndexError(f"index must be in [{-self._length}, {self._length}), got {position}")
+            raise IndexError(f"index must be in [{-self._length}, {self._length}), got {shown(position)}")
         return self.map_fields(lambda _, array: array[position])
 
     @property
@@ -233,4 +234,4 @@ def _fill(made: ArrayDataset, structure: Any) -> None:
 def _described(index: Any) -> str:
     if isinstance(index, np.ndarray):
         return f"an array {index.dtype} {list(index.shape)}"
-    return f"{index!r} of type {type(index).__name__}"
+    return f"{shown(index)} of type {type(index).__name__}"

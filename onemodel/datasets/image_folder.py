@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onemodel._common.extras import require
+from onemodel._common.files import check_path
 from onemodel._common.integers import check_integer
-from onemodel._common.paths import check_path
 from onemodel.datasets._folder.files import SUFFIXES, LeftOut, list_folder
 from onemodel.datasets._folder.labels import Target, match_names, read_labels
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from onemodel._common.arrays import read_only
+from onemodel._common.describe import shown
 from onemodel._common.integers import check_integer
 from onemodel.datasets import table_files
 from onemodel.datasets._table.builder import (
@@ -336,7 +337,7 @@ class ImageTable(MadeOnce):
         if not isinstance(memory_map, bool | np.bool_):
             raise TypeError(f"memory_map must be a bool, got {memory_map!r}")
         if not isinstance(directory, str | os.PathLike):
-            raise TypeError(f"directory must be a path, got {directory!r:.80}")
+            raise TypeError(f"directory must be a path, got {shown(directory)}")
         place = Path(directory)
         columns = table_files.read_table(place, memory_map=bool(memory_map))
         try:

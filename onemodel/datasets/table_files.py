@@ -30,6 +30,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onemodel._common.describe import shown
+from onemodel._common.files import parse_json
 from onemodel.datasets._table.new_directory import new_directory, publish
 from onemodel.datasets._table.npy_files import (
     digest_of,
@@ -236,9 +238,8 @@ def _read_content(directory: Path) -> dict[str, Any]:
 
 def _read_json(path: Path) -> Any:
     try:
-        return json.loads(path.read_bytes().decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        # also of text that is no UTF-8, of too many digits, of lists in lists without an end
+        return parse_json(path.read_bytes())
+    except ValueError as error:  # also of text that is no UTF-8, or of too many digits
         wrong(path, "JSON text", f"{type(error).__name__}: {error}")
 
 
@@ -301,8 +302,5 @@ def _content_digest(content: dict[str, Any]) -> str:
 
 
 def _text(value: Any) -> str:
-    """Show a value of a manifest, which may be large or nested deeply."""
-    try:
-        return f"{value!r:.80}"
-    except RecursionError:
-        return f"a nested {type(value).__name__}"
+    """Show a value of a manifest, which may be large."""
+    return f"{shown(value)}"

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from onemodel._common.arguments import check_unmasked, shown
+from onemodel._common.arguments import check_unmasked
 from onemodel._common.arrays import as_c_contiguous
+from onemodel._common.describe import shown
 
 __all__ = ["ImageFormat", "check_layout", "image_format", "rows_of"]
 

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onemodel._batch.structure import field_of, name_of, replace, take
-from onemodel._common.arguments import check_key, check_number, shown
+from onemodel._common.arguments import check_key, check_number
 from onemodel._common.configured import Argument, Configured, configure
+from onemodel._common.describe import shown
 from onemodel._common.integers import check_integer
 from onemodel._random.batch_rng import BatchRng
 from onemodel._random.rng import SampleRng

@@ -10,7 +10,8 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from onemodel._common.arguments import check_unmasked, shown
+from onemodel._common.arguments import check_unmasked
+from onemodel._common.describe import shown
 from onemodel._batch.structure import field_of, replace, take
 from onemodel._common.configured cimport check_initialised
 from onemodel._common.configured import Argument

@@ -15,6 +15,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from onemodel._common.describe import shown
 from onemodel._common.integers import check_int32
 
 __all__ = ["Target", "match_names", "read_labels"]
@@ -34,7 +35,7 @@ def read_labels(path: Path, alphabet: str | None) -> dict[str, Target]:
     symbols = None
     if alphabet is not None:
         if not isinstance(alphabet, str):
-            raise TypeError(f"alphabet must be text, got {alphabet!r:.80}")
+            raise TypeError(f"alphabet must be text, got {shown(alphabet)}")
         symbols = {character: place for place, character in enumerate(alphabet, start=1)}
         if len(symbols) != len(alphabet) or not alphabet:
             raise ValueError(f"alphabet must hold each character once, got {alphabet!r}")

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from onemodel._common.arrays import plain_array
+from onemodel._common.describe import shown
 from onemodel._common.integers import check_int32
 from onemodel.datasets._table.columns import (
     Conversion,
@@ -37,7 +38,7 @@ def columns_of_samples(
     try:
         chosen = np.dtype(dtype)
     except TypeError:
-        raise TypeError(f"dtype must be uint8 or float32, got {dtype!r}") from None
+        raise TypeError(f"dtype must be uint8 or float32, got {shown(dtype)}") from None
     if chosen not in (np.dtype(np.uint8), np.dtype(np.float32)):
         raise ValueError(f"dtype must be uint8 or float32, got {chosen}")
     writer = ColumnWriter(chosen, mean=mean, std=std)
@@ -88,7 +89,7 @@ def _sequence(name: str, values: Any) -> Any:
         return plain_array(name, values)
     known = hasattr(values, "__len__") and hasattr(values, "__getitem__")
     if not known or isinstance(values, np.ndarray | Mapping | str | bytes | type):
-        raise TypeError(f"{name} must be a sequence, one item an image, got {values!r:.80}")
+        raise TypeError(f"{name} must be a sequence, one item an image, got {shown(values)}")
     return values
 
 
@@ -105,7 +106,7 @@ def in_order(samples: Iterable[Sample] | SampleDataset) -> Iterator[Sample]:
             return iter(samples)
     except TypeError:
         pass
-    raise TypeError(f"samples must be a dataset or iterable of samples, got {samples!r:.80}")
+    raise TypeError(f"samples must be a dataset or iterable of samples, got {shown(samples)}")
 
 
 class GrowingArray:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from onemodel._common.arrays import plain_array
+from onemodel._common.describe import shown
 from onemodel._simd.pixels import bytes_to_planar
 from onemodel._simd.scale_and_shift import channel_numbers, scale_and_shift
 
@@ -178,10 +179,10 @@ def checked_names(names: Iterable[str], count: int) -> tuple[str, ...]:
     except TypeError:
         checked = None
     if checked is None:
-        raise TypeError(f"names must be strings, one an image, got {names!r:.80}")
+        raise TypeError(f"names must be strings, one an image, got {shown(names)}")
     if len(checked) != count:
         raise ValueError(f"names must be one an image, {count}, got {len(checked)}")
     for k, name in enumerate(checked):
         if not isinstance(name, str):
-            raise TypeError(f"names[{k}] must be a string, got {name!r:.80}")
+            raise TypeError(f"names[{k}] must be a string, got {shown(name)}")
     return checked
