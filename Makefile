@@ -35,9 +35,11 @@ $(VENV)/.built: $(VENV)/.installed $(SOURCES) setup.py
 	$(BIN)/python setup.py --quiet build_ext --inplace
 	touch $@
 
+# `make bench PARTS="workers trainer auto" BENCH="--quick"` runs some; `make bench AGAINST=PATH`
+# times this checkout beside another one that is built.
 bench: build
-	$(BIN)/pip install --quiet '.[bench]'
-	$(BIN)/python -m benchmarks
+	$(BIN)/pip install --quiet --no-build-isolation --editable '.[bench]'
+	$(BIN)/python -m $(if $(AGAINST),benchmarks.against $(AGAINST),benchmarks $(PARTS)) $(BENCH)
 
 wasm:
 	wasm/build.sh

@@ -1,4 +1,4 @@
-"""Run the benchmarks: `python -m benchmarks [lines] [arrays] [plans] [--quick] [--only NAME]`."""
+"""Run the benchmarks: `python -m benchmarks [PART ...] [--quick] [--only NAME]`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks import report
 
-PARTS = ("lines", "arrays", "plans")
+PARTS = ("lines", "arrays", "plans", "workers", "trainer", "auto")
 
 
 def main() -> None:

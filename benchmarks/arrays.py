@@ -89,33 +89,35 @@ def python_transform(rng: Any, arrays: Any) -> Any:
     return (values, *arrays[1:]) if isinstance(arrays, tuple) else values
 
 
-def onemodel_contenders(pixels: np.ndarray, batch: int) -> list[Contender]:
-    labels = np.random.default_rng(work.SEED).integers(0, 10, len(pixels)).astype(np.int64)
+def onemodel_loader(
+    pixels: np.ndarray, batch: int, native: bool, workers: Any, prefetch: Any = work.PREFETCH
+) -> Any:
+    """Return the loader with the native transforms or with a callable in NumPy."""
+    import onemodel as om
 
+    labels = np.random.default_rng(work.SEED).integers(0, 10, len(pixels)).astype(np.int64)
+    transform: Any = python_transform
+    if native:
+        transform = om.Compose([
+            om.transforms.RandomHorizontalFlip(),
+            om.transforms.Normalize(work.MEANS, work.STDS),
+        ])  # fmt: skip
+    return om.DataLoader(
+        om.ArrayDataset(pixels, labels), batch, shuffle=True, drop_last=True,
+        transform=transform, seed=work.SEED, workers=workers, prefetch=prefetch,
+    )  # fmt: skip
+
+
+def onemodel_contenders(pixels: np.ndarray, batch: int) -> list[Contender]:
     def start(native: bool, workers: int) -> Callable[[], Measure]:
         def begin() -> Measure:
-            import onemodel as om
-
-            transform: Any = python_transform
-            if native:
-                transform = om.Compose([
-                    om.transforms.RandomHorizontalFlip(),
-                    om.transforms.Normalize(work.MEANS, work.STDS),
-                ])  # fmt: skip
-            loader = om.DataLoader(
-                om.ArrayDataset(pixels, labels), batch, shuffle=True, drop_last=True,
-                transform=transform, seed=work.SEED, workers=workers, prefetch=work.PREFETCH,
-            )  # fmt: skip
-            images = loader[0][0]
-            if images.shape != (batch, 3, 32, 32) or images.dtype != np.float32:
-                raise AssertionError(f"images are {images.dtype}{images.shape}")
-            if native:
-                check_native(pixels, batch, images)
+            loader = onemodel_loader(pixels, batch, native, workers)
+            check_onemodel(loader, pixels, batch, native)
 
             def stream() -> Iterator[Any]:
                 return iter(loader.steps(0))
 
-            return streamed(stream, lambda batch: None)
+            return streamed(stream, lambda batch: None, close_loader=loader.close)
 
         return begin
 
@@ -124,6 +126,15 @@ def onemodel_contenders(pixels: np.ndarray, batch: int) -> list[Contender]:
         for kind, native in (("Python", False), ("native", True))
         for workers in (0, 1, 2)
     ]
+
+
+def check_onemodel(loader: Any, pixels: np.ndarray, batch: int, native: bool) -> None:
+    """Raise unless the images are of the right kind and, where native, the reference's."""
+    images = loader[0][0]
+    if images.shape != (batch, 3, 32, 32) or images.dtype != np.float32:
+        raise AssertionError(f"images are {images.dtype}{images.shape}")
+    if native:
+        check_native(pixels, batch, images)
 
 
 def check_native(pixels: np.ndarray, batch: int, images: np.ndarray) -> None:

@@ -32,10 +32,13 @@ class Contender:
     group: str
     """One of "ceiling", "onemodel", "numpy", "peer"."""
     start: Callable[[], Measure]
-    threads: int = 0
-    """Workers or threads beside the caller's; 0 where it all happens on the caller's thread."""
+    threads: int | str = 0
+    """Workers or threads beside the caller's; 0 where it all happens on the caller's thread.
+    "auto" where the loader chooses."""
     baseline: str = ""
     """Key of the ceilings that it is measured against, for tables with several."""
+    also: dict[str, Callable[[], float]] = field(default_factory=dict)
+    """What else each round says: read after its measure, shown in a column of that name."""
 
 
 @dataclass
@@ -44,9 +47,10 @@ class Result:
 
     name: str
     group: str
-    threads: int
+    threads: int | str
     baseline: str
     figures: list[float] = field(default_factory=list)
+    also: dict[str, list[float]] = field(default_factory=dict)
     skipped: str = ""
 
     @property
@@ -69,7 +73,7 @@ class Result:
         if len(self.figures) < 3:
             return float("nan")
         low, _, high = statistics.quantiles(self.figures, n=4)
-        return (high - low) / 2 / self.median
+        return (high - low) / 2 / self.median if self.median else float("nan")
 
 
 def counted(run: Callable[[int], None], chunk: int) -> Measure:
@@ -89,20 +93,29 @@ def counted(run: Callable[[int], None], chunk: int) -> Measure:
 
 
 def streamed(
-    open_stream: Callable[[], Iterator[Any]], consume: Callable[[Any], None], warm: int = 24
+    open_stream: Callable[[], Iterator[Any]],
+    consume: Callable[[Any], None],
+    warm: int = 24,
+    *,
+    warm_seconds: float = 0.0,
+    close_loader: Callable[[], None] | None = None,
 ) -> Measure:
     """Return the measure of an iterator of batches.
 
     It is opened anew in each round, because a ring that fills up while others are timed would be
-    a gift, and the first `warm` batches do not count: they pay for starting the workers. The
-    clock then runs over batches taken one right after the other, as fast as they come.
+    a gift, and the first `warm` batches do not count, nor what comes within `warm_seconds`: they
+    pay for starting the workers. The clock then runs over batches taken one right after the
+    other, as fast as they come. `close_loader` ends threads that outlive their iterator.
     """
 
     def measure(seconds: float) -> float:
         stream = open_stream()
         try:
-            for _ in range(warm):
+            begin = time.perf_counter()
+            taken = 0
+            while taken < warm or time.perf_counter() - begin < warm_seconds:
                 consume(next(stream))
+                taken += 1
             done, start = 0, time.perf_counter()
             while True:
                 consume(next(stream))
@@ -114,6 +127,34 @@ def streamed(
             close = getattr(stream, "close", None)
             if close is not None:
                 close()
+            if close_loader is not None:
+                close_loader()
+
+    return measure
+
+
+def passes(loader: Any, consume: Callable[[Any], None], warm: int = 2) -> Measure:
+    """Return the measure of whole passes over a loader, as users write them.
+
+    What lies between two passes counts. Each round begins with closed workers and `warm` passes
+    that do not count.
+    """
+
+    def measure(seconds: float) -> float:
+        try:
+            for _ in range(warm):
+                for batch in loader:
+                    consume(batch)
+            done, start = 0, time.perf_counter()
+            while True:
+                for batch in loader:
+                    consume(batch)
+                    done += 1
+                elapsed = time.perf_counter() - start
+                if elapsed >= seconds:
+                    return done / elapsed
+        finally:
+            loader.close()
 
     return measure
 
@@ -139,7 +180,7 @@ def compare(
 ) -> list[Result]:
     """Time all contenders in interleaved rounds; skip those that cannot start, with the reason."""
     results: list[Result] = []
-    measures: list[tuple[Result, Measure]] = []
+    measures: list[tuple[Contender, Result, Measure]] = []
     for each in contenders:
         name = f"{each.group} {each.name}".lower()
         if only and not any(part.lower() in name for part in only):
@@ -147,13 +188,13 @@ def compare(
         result = Result(each.name, each.group, each.threads, each.baseline)
         results.append(result)
         try:
-            measures.append((result, each.start()))
+            measures.append((each, result, each.start()))
         except Exception as error:
             result.skipped = reason(error)
             progress(f"skipped {each.name}: {result.skipped}\n")
     for number in range(rounds):
         shift = number % max(len(measures), 1)
-        for place, (result, measure) in enumerate(measures[shift:] + measures[:shift]):
+        for place, (each, result, measure) in enumerate(measures[shift:] + measures[:shift]):
             if result.skipped:
                 continue
             at = f"round {number + 1}/{rounds}, {place + 1}/{len(measures)}"
@@ -161,6 +202,8 @@ def compare(
             gc.collect()
             try:
                 result.figures.append(measure(seconds))
+                for name, read in each.also.items():
+                    result.also.setdefault(name, []).append(read())
             except Exception as error:
                 result.figures.clear()
                 result.skipped = reason(error)

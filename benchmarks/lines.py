@@ -141,7 +141,10 @@ def onemodel_dataset(data: work.Lines, kind: str) -> Any:
     return ImageTable.from_samples([om.Sample(image[None], target) for image, target in pairs])
 
 
-def onemodel_loader(data: work.Lines, kind: str, native: bool, workers: int) -> Any:
+def onemodel_loader(
+    data: work.Lines, kind: str, native: bool, workers: Any, prefetch: Any = work.PREFETCH
+) -> Any:
+    """Return the loader over a list of "samples" or a "table", native or with a callable."""
     import onemodel as om
 
     augment = (
@@ -154,28 +157,33 @@ def onemodel_loader(data: work.Lines, kind: str, native: bool, workers: int) -> 
         collate=om.ImageBatchCollator(width_multiple=work.MULTIPLE, augment=augment),
         seed=work.SEED,
         workers=workers,
-        prefetch=work.PREFETCH,
+        prefetch=prefetch,
     )
+
+
+def check_onemodel(loader: Any, data: work.Lines, native: bool) -> None:
+    """Raise unless the loader gives the reference's bytes, or values where Python changes them."""
+    wanted = reference.lines_batch(
+        data.images, work.BATCH, work.MULTIPLE, work.SEED, 17, work.GAIN, work.OFFSET,
+        work.MEAN, work.STD,
+    )  # fmt: skip
+    batch = loader[17]
+    for name, array in wanted.items():
+        same = reference.equal if native or name != "images" else reference.close
+        same(name, getattr(batch, name), array)
+    batch.release()
 
 
 def onemodel_contenders(data: work.Lines) -> list[Contender]:
     def start(kind: str, native: bool, workers: int) -> Callable[[], Measure]:
         def begin() -> Measure:
             loader = onemodel_loader(data, kind, native, workers)
-            wanted = reference.lines_batch(
-                data.images, work.BATCH, work.MULTIPLE, work.SEED, 17, work.GAIN, work.OFFSET,
-                work.MEAN, work.STD,
-            )  # fmt: skip
-            batch = loader[17]
-            for name, array in wanted.items():
-                same = reference.equal if native or name != "images" else reference.close
-                same(name, getattr(batch, name), array)
-            batch.release()
+            check_onemodel(loader, data, native)
 
             def stream() -> Iterator[Any]:
                 return iter(loader.steps(0))
 
-            return streamed(stream, lambda batch: batch.release())
+            return streamed(stream, lambda batch: batch.release(), close_loader=loader.close)
 
         return begin
 

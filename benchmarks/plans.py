@@ -213,6 +213,6 @@ def run(*, rounds: int, seconds: float, quick: bool, only: list[str]) -> list[Ta
             "From making a loader to its first batch, shuffled, batch 128",
             compare(wait, rounds=min(rounds, 3), seconds=seconds / 2, only=only),
             unit="time",
-            latency=True,
+            columns={},
         ),
     ]

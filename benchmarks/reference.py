@@ -53,7 +53,7 @@ def shuffled(n: int, batch: int, seed: int, step: int) -> tuple[int, int, list[i
 
 
 def lines_batch(images, batch, multiple, seed, step, gain, offset, mean=0.5, std=0.5):
-    """Return images, widths and indices of one batch of lines, by the plain route."""
+    """Return images, widths and indices of one batch of lines, by the reference path."""
     epoch, within, indices = shuffled(len(images), batch, seed, step)
     widths = np.array([images[i].shape[1] for i in indices], np.int32)
     widest = -(-int(widths.max()) // multiple) * multiple
@@ -71,7 +71,7 @@ def lines_batch(images, batch, multiple, seed, step, gain, offset, mean=0.5, std
 
 
 def arrays_batch(pixels, batch, seed, step, mean, std, stream=0):
-    """Return the images of one flipped, normalised batch, by the plain route."""
+    """Return the images of one flipped, normalised batch, by the reference path."""
     epoch, within, indices = shuffled(len(pixels), batch, seed, step)
     rows = pixels[indices]
     flips = [singles(derive(seed, epoch, within, j, stream), 1)[0] < 0.5 for j in range(batch)]

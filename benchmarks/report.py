@@ -7,7 +7,9 @@ import importlib.metadata
 import json
 import os
 import platform
+import statistics
 import sys
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,30 +21,63 @@ RESULTS = Path(__file__).parent / "results"
 PEERS = ("onemodel", "numpy", "torch", "torchdata", "grain", "spdl", "numba", "tensorflow")
 
 
+Reference = Callable[[list[Result], Result], Result | None]
+"""Returns the line of a table that a line is divided by, or None."""
+
+
+def ceiling(results: list[Result], result: Result) -> Result | None:
+    """Return the fastest C loop with as many threads."""
+    threads = max(result.threads, 1) if isinstance(result.threads, int) else 0
+    return fastest(results, group="ceiling", threads=threads, baseline=result.baseline)
+
+
+def numpy_loop(results: list[Result], result: Result) -> Result | None:
+    """Return the faster NumPy loop."""
+    return fastest(results, group="numpy", baseline=result.baseline)
+
+
+def no_workers(results: list[Result], result: Result) -> Result | None:
+    """Return the same line without workers."""
+    if result.group != "onemodel" or result.threads == 0:
+        return None
+    return fastest(results, group="onemodel", name=result.name, threads=0)
+
+
+def best_fixed(results: list[Result], result: Result) -> Result | None:
+    """Return the same line with the number of workers that was fastest, for "auto"."""
+    fixed = [each for each in results if each.threads != "auto"]
+    return fastest(fixed, name=result.name) if result.threads == "auto" else None
+
+
 @dataclass
 class Table:
-    """One table: its lines, and which of them the ratio columns divide by."""
+    """One table: its lines, and what the ratio columns divide by."""
 
     name: str
     title: str
     results: list[Result]
     unit: str = "batches/s"
+    """What a figure is; "time" for seconds, "share" for a part of 1, "count" for a number."""
     notes: list[str] = field(default_factory=list)
-    latency: bool = False
+    columns: dict[str, Reference] = field(
+        default_factory=lambda: {"of C": ceiling, "of NumPy": numpy_loop}
+    )
+    units: dict[str, str] = field(default_factory=dict)
+    """The units of what else the lines say, where they are not the table's."""
 
     def ratios(self, result: Result) -> dict[str, float]:
-        """Return the line's ratio to its ceilings and to the better NumPy loop."""
+        """Return the line's ratio to each column's reference, where it has one."""
         found: dict[str, float] = {}
-        if self.latency or not result.figures:
-            return found
-        threads = max(result.threads, 1)
-        ceiling = fastest(self.results, group="ceiling", threads=threads, baseline=result.baseline)
-        loop = fastest(self.results, group="numpy", baseline=result.baseline)
-        if ceiling:
-            found["C"] = result.ratio(ceiling)
-        if loop:
-            found["NumPy"] = result.ratio(loop)
+        for column, reference in self.columns.items():
+            other = reference(self.results, result) if result.figures else None
+            if other is not None:
+                found[column] = result.ratio(other)
         return found
+
+    @property
+    def also(self) -> list[str]:
+        """Names of what else the lines say, in the order of the lines."""
+        return list(dict.fromkeys(name for each in self.results for name in each.also))
 
 
 def machine() -> dict[str, Any]:
@@ -80,12 +115,16 @@ def processor() -> str:
     return f"{name}, last-level cache {fields.get('cache size', '?')} a core"
 
 
-def number(value: float, latency: bool) -> str:
-    if latency:
-        for unit, factor in (("s", 1.0), ("ms", 1e3)):
+def number(value: float, unit: str) -> str:
+    if unit == "share":
+        return f"{value:.1%}"
+    if unit == "time":
+        for name, factor in (("s", 1.0), ("ms", 1e3)):
             if value * factor >= 1:
-                return f"{value * factor:.3g} {unit}"
+                return f"{value * factor:.3g} {name}"
         return f"{value * 1e6:.3g} µs"
+    if unit == "count":
+        return f"{value:.0f}"
     if value >= 1e6:
         return f"{value / 1e6:.1f} M"
     return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
@@ -93,17 +132,19 @@ def number(value: float, latency: bool) -> str:
 
 def rows(table: Table) -> list[list[str]]:
     """Return the table's cells, heading first, skipped lines left out."""
-    heading = ["", "threads", table.unit, "±"]
-    heading += [] if table.latency else ["of C", "of NumPy"]
-    cells = [heading]
-    for result in table.results:
+    ratios = [table.ratios(result) for result in table.results]
+    columns = [name for name in table.columns if any(name in found for found in ratios)]
+    cells = [["", "threads", table.unit, "±", *columns, *table.also]]
+    for result, found in zip(table.results, ratios, strict=True):
         if not result.figures:
             continue
-        ratios = table.ratios(result)
-        line = [result.name, str(result.threads), number(result.median, table.latency)]
+        line = [result.name, str(result.threads), number(result.median, table.unit)]
         line.append(f"{result.spread:.0%}" if result.spread == result.spread else "")
-        if not table.latency:
-            line += [f"{ratios[key]:.2f}" if key in ratios else "" for key in ("C", "NumPy")]
+        line += [f"{found[name]:.2f}" if name in found else "" for name in columns]
+        for name in table.also:
+            values = result.also.get(name)
+            unit = table.units.get(name, table.unit)
+            line.append(number(statistics.median(values), unit) if values else "")
         cells.append(line)
     return cells
 
@@ -178,7 +219,7 @@ def plot(table: Table, where: dict[str, Any], path: Path) -> Path | None:
     )
     axes.set_yticks(range(len(timed)), labels, fontsize=8)
     axes.invert_yaxis()
-    if table.latency:
+    if table.unit == "time":
         axes.set_xscale("log")
     axes.set_xlabel(f"{table.unit} · name · threads beside the caller's")
     axes.set_title(table.title, fontsize=10)

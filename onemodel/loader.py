@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal, Self
@@ -245,27 +246,29 @@ class DataLoader:
         return self.steps_per_epoch
 
     def _sequence(self, decide: Callable[[], Pass]) -> BatchSequence:
-        def begin() -> tuple[Pass, Prefetcher]:
+        def begin() -> tuple[Pass, Prefetcher, int]:
             self._builder.check_length()
             before = self._epoch
             run = decide()
             prefetcher = self._free_prefetcher()
             try:
-                prefetcher.begin(run)
+                number = prefetcher.begin(run)
             except BaseException:
                 self._epoch = before
                 prefetcher.busy = False
                 raise
             self._resume = None
             self._cursor = run.cursor
-            return run, prefetcher
+            return run, prefetcher, number
 
         return BatchSequence(begin, self._release, self._finish)
 
     def _free_prefetcher(self) -> Prefetcher:
         """Return the ring and threads of the last pass, or others while another pass has them."""
-        for prefetcher in self._prefetchers:
-            if not prefetcher.busy:
+        for prefetcher in list(self._prefetchers):
+            if not prefetcher.ring.is_usable:  # closed, or of the process that this one comes from
+                self._drop(prefetcher)
+            elif not prefetcher.busy:
                 prefetcher.busy = True
                 return prefetcher
         prefetcher = Prefetcher(
@@ -283,8 +286,13 @@ class DataLoader:
         """Take the threads of a pass that has ended; one set of them is kept."""
         prefetcher.busy = False
         if prefetcher in self._prefetchers[1:]:
-            self._prefetchers.remove(prefetcher)
             prefetcher.close()
+            self._drop(prefetcher)
+
+    def _drop(self, prefetcher: Prefetcher) -> None:
+        """Forget a ring; what it counted stays."""
+        with contextlib.suppress(ValueError):  # another thread was first
+            self._prefetchers.remove(prefetcher)
             self._stats = self._stats.with_counts([prefetcher])
 
     # Where the run stands

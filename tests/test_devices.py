@@ -14,7 +14,13 @@ from onemodel import ImageBatch
 from onemodel._engine.devices import resolve
 
 
-def test_none_and_callables_are_themselves():
+def finish_of(device):
+    """What `device` does to a batch, of whichever step."""
+    finish = resolve(device)
+    return lambda batch: finish(batch, 3)
+
+
+def test_none_and_callables():
     assert resolve(None) is None
     assert resolve(len)([1, 2], 0) == 2
     loader = onemodel.DataLoader(onemodel.ArrayDataset(np.arange(4)), 2, device=lambda b: b * 10)

@@ -105,8 +105,16 @@ def test_an_error_arrives_at_its_step_and_ends_the_stream(workers, make_error):
             index=bad_index(),
         )
         for _ in range(2):
-            with pytest.raises(StopIteration):
-                next(stream)
+            assert_ended_by_an_error(stream, BAD_STEP, type(error).__name__)
+
+
+def assert_ended_by_an_error(stream, step, name):
+    """A further `next` does not say that the pass is over: it names where to go on."""
+    with pytest.raises(RuntimeError) as caught:
+        next(stream)
+    message = str(caught.value)
+    for text in (name, f"loader.steps({step})", f"loader.steps({step + 1})"):
+        assert text in message
 
 
 @workers_0_and_2
@@ -164,8 +172,10 @@ def test_errors_of_every_part_arrive(workers, where):
         if where in ("transform", "augment"):
             facts |= {"slot": BAD_SLOT, "index": bad_index()}
         assert_note(error, **facts)
-        with pytest.raises(StopIteration):
-            next(stream)
+        assert_ended_by_an_error(stream, BAD_STEP, "OwnError")
+        assert indices_of(loader.steps(BAD_STEP + 1, BAD_STEP + 3)) == expected_indices(
+            [BAD_STEP + 1, BAD_STEP + 2]
+        )
 
 
 @workers_0_and_2
@@ -222,4 +232,4 @@ def test_an_index_past_a_list_names_its_slot():
     key = BatchKey(0, 0, 0, 2, np.array([3, 4]))
     with pytest.raises(IndexError, match=r"\[0, 4\), got 4") as caught:
         SampleBatchBuilder(samples, None, ImageBatchCollator()).build(key)
-    assert caught.value.__notes__ == ["slot 3, dataset index 4"]
+    assert caught.value.__notes__ == ["while building epoch 0, step 0, slot 3, dataset index 4"]

@@ -18,17 +18,38 @@ def test_passes_advance_the_epoch(workers):
         assert loader.epoch == 0
         for epoch in range(3):
             stream = iter(loader)
+            assert loader.epoch == epoch
+            first = next(stream)
             assert loader.epoch == epoch + 1
-            assert indices_of(stream) == expected_indices(range(epoch * STEPS, (epoch + 1) * STEPS))
+            steps = range(epoch * STEPS, (epoch + 1) * STEPS)
+            assert indices_of([first, *stream]) == expected_indices(steps)
         assert loader.epoch == 3
 
 
 def test_a_pass_is_of_the_epoch_at_which_it_started():
+    """It starts with its first batch, whichever iterator was made first."""
     with make_loader() as loader:
         first = iter(loader)
         second = iter(loader)
-        assert indices_of(second) == expected_indices(range(STEPS, 2 * STEPS))
-        assert indices_of(first) == expected_indices(range(STEPS))
+        taken = [next(second)]
+        assert indices_of(first) == expected_indices(range(STEPS, 2 * STEPS))
+        assert indices_of([*taken, *second]) == expected_indices(range(STEPS))
+
+
+@workers_0_and_2
+def test_an_iterator_that_nobody_uses_changes_nothing(workers):
+    with make_loader(workers=workers) as loader:
+        state = loader.state_dict()
+        unused = [iter(loader), loader.steps(), loader.steps(9), iter(loader)]
+        assert loader.epoch == 0
+        assert loader.state_dict() == state
+        assert loader.stats.batches == 0
+        del unused
+        assert indices_of(loader) == expected_indices(range(STEPS))
+        for closed in (iter(loader), loader.steps(3)):
+            closed.close()
+            assert list(closed) == []
+        assert loader.epoch == 1
 
 
 def test_set_epoch():
@@ -53,7 +74,7 @@ def test_set_epoch_changes_nothing_under_way():
 def test_steps_run_across_epochs(workers):
     with make_loader(workers=workers) as loader:
         assert indices_of(loader.steps(4, 15)) == expected_indices(range(4, 15))
-        assert indices_of(loader.steps(stop=3)) == expected_indices(range(3))
+        assert indices_of(loader.steps(stop=17)) == expected_indices(range(15, 17))
         assert indices_of(loader.steps(5, 5)) == []
 
 
@@ -115,4 +136,4 @@ def test_a_pass_ends_with_the_last_step():
     assert len(list(loader)) == 5
     assert len(list(loader)) == 2**64 % 5
     with pytest.raises(ValueError, match="first step"):
-        iter(loader)
+        next(iter(loader))

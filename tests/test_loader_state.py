@@ -129,7 +129,7 @@ def test_a_state_is_applied_once():
         assert indices_of(fresh) == expected_indices(range(4, 6))
 
 
-def test_an_explicit_start_or_epoch_wins_over_a_loaded_state():
+def test_an_explicit_start_wins_over_a_loaded_state_and_its_epoch_keeps_it():
     with make_loader() as loader:
         take(loader, 4)
         state = loader.state_dict()
@@ -138,8 +138,32 @@ def test_an_explicit_start_or_epoch_wins_over_a_loaded_state():
         assert indices_of(fresh.steps(1, 3)) == expected_indices(range(1, 3))
     with make_loader() as fresh:
         fresh.load_state_dict(state)
-        fresh.set_epoch(2)
+        fresh.set_epoch(0)  # the loaded step lies in it
+        assert indices_of(fresh) == expected_indices(range(4, STEPS))
+
+
+def test_another_epoch_than_the_loaded_step_s_is_refused():
+    """Where a state says to go on, `set_epoch` neither loses it nor goes to another place."""
+    with make_loader() as loader:
+        take(loader, 4)
+        state = loader.state_dict()
+    with make_loader() as fresh:
+        fresh.load_state_dict(state)
+        with refused(ValueError, "epoch", 2, 4):
+            fresh.set_epoch(2)
+        assert indices_of(fresh) == expected_indices(range(4, STEPS))
+        fresh.set_epoch(2)  # the state has been applied
         assert indices_of(fresh) == expected_indices(range(2 * STEPS, 3 * STEPS))
+
+
+def test_a_state_of_a_step_that_the_consumer_names():
+    """For a consumer that looks ahead: the last step that counts as taken."""
+    with make_loader() as loader:
+        take(loader, 5)
+        assert loader.state_dict(step=2)["next_step"] == 3
+        assert loader.state_dict()["next_step"] == 5
+        with refused(ValueError, "step", -1):
+            loader.state_dict(step=-1)
 
 
 def test_state_straight_after_loading():
@@ -151,9 +175,16 @@ def test_state_straight_after_loading():
         assert fresh.state_dict() == state
 
 
-def test_steps_without_start_begin_at_the_beginning():
+def test_steps_without_start_go_on_where_the_run_stands():
     with make_loader() as loader:
         assert indices_of(loader.steps(stop=2)) == expected_indices(range(2))
+        assert indices_of(loader.steps(stop=5)) == expected_indices(range(2, 5))
+        assert indices_of(loader.steps(stop=5)) == []
+        assert indices_of(loader.steps(0, 1)) == expected_indices(range(1))
+        assert indices_of(loader.steps(stop=3)) == expected_indices(range(1, 3))
+        loader.set_epoch(3)
+        first = 3 * STEPS
+        assert indices_of(loader.steps(stop=first + 2)) == expected_indices([first, first + 1])
 
 
 @pytest.mark.parametrize(

@@ -27,19 +27,20 @@ SMALL = 16 * 1024  # bytes: Python objects of a step; its images take about 250,
 
 
 def warm(pool):
-    """Bring every size that a batch may ask for into the pool, as often as it is out at once.
+    """Have out at once the largest of all that a batch asks for, more often than the run does.
 
-    Which sizes meet, and how many batches are under way together, is chance; after this nothing
-    is left to chance, and a single further allocation is a failure.
+    Which sizes meet, and how many batches are under way together, is chance. The smallest of each
+    kind is more than half of the largest, so a free buffer of the largest serves for it; a single
+    further allocation is a failure.
     """
-    for width in WIDTHS:
-        padded = -(-width // 4) * 4
-        for shape in ((BATCH, 1, HEIGHT, padded), (1, HEIGHT, width)):
-            held = [pool.rent(shape, np.float32) for _ in range(12)]
-            del held
-    for symbols in range(4 * BATCH + 1):
-        held = [pool.rent(4 * BATCH + symbols, np.int32) for _ in range(12)]
-        del held
+    width = max(WIDTHS)
+    kinds = [
+        ((BATCH, 1, HEIGHT, -(-width // 4) * 4), np.float32),
+        ((1, HEIGHT, width), np.float32),
+        (4 * BATCH + 4 * BATCH, np.int32),
+    ]
+    held = [pool.rent(shape, dtype) for shape, dtype in kinds for _ in range(12)]
+    del held
 
 
 workers_0_and_2 = pytest.mark.parametrize("workers", [0, 2])

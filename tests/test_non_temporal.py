@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from onemodel import Sample
+from onemodel import BatchKey, Sample
 from onemodel._collate.collate import collate
 from onemodel._collate.inputs import from_samples
 from onemodel._memory.pool import BufferPool
@@ -31,12 +31,13 @@ def variant(request):
 def test_collation(variant, parts, padded):
     """Padded widths that are multiples of 4 and that are not; a row wider than any source."""
     samples = [Sample(RNG.random((2, 5, width), dtype=np.float32)) for width in (1, 7, 16, 60, 61)]
-    inputs = from_samples(samples, np.arange(5, dtype=np.int64), 0)
+    key = BatchKey(1, 2, 3, 4, np.arange(5, dtype=np.int64))
+    inputs = from_samples(samples, key)
     pool = BufferPool()
     held, made = [], []
     for non_temporal in (False, True):
         assert pool.exceeds_cache is non_temporal
-        images, _ = collate(inputs, pool, padded, 0.5, Chain(parts), 1, 2, 3, 4)
+        images = collate(inputs, pool, padded, 0.5, Chain(parts), key)["images"]
         made.append(images.tobytes())
         del images
         held.append(pool.rent(2 << 20, np.float32))  # now more is out than caches hold

@@ -37,7 +37,7 @@ INLINE uint64_t derive(uint64_t seed, uint64_t epoch, uint64_t step, uint64_t sl
     return mix(h + stream);
 }
 
-/* The next NextSingle of a SampleRng whose state stands at *state. */
+/* The next NextSingle of a SampleRng with the state *state. */
 INLINE float next_single(uint64_t *state)
 {
     uint64_t u = mix(*state);

@@ -1,6 +1,6 @@
 """The jobs the C ceilings run: their structures, their aligned buffers, their calls.
 
-A ctypes call lets go of the GIL and builds many batches, so no Python stands in what is timed.
+A ctypes call releases the GIL and builds many batches, so no Python runs in what is timed.
 """
 
 from __future__ import annotations

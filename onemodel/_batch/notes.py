@@ -39,7 +39,10 @@ def _step_text(key: Any) -> str:
 
 
 def _notes(error: BaseException) -> list[Any]:
-    notes = getattr(error, "__notes__", None)
+    try:
+        notes = getattr(error, "__notes__", None)
+    except Exception:  # a property of the user's
+        return []
     return notes if isinstance(notes, list) else []
 
 

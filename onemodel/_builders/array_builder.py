@@ -61,9 +61,7 @@ class ArrayBatchBuilder:
         if transform is None:
             parts: tuple[Transform, ...] = ()
         else:
-            parts = (
-                transform.parts if is_own(transform, Compose, "__call__", "parts") else (transform,)
-            )
+            parts = transform.parts if is_own(transform, Compose, "__call__") else (transform,)
         # a subclass that overrides what indexing means is asked, and not looked through
         self._own = is_own(dataset, ArrayDataset, "__getitem__", "map_fields")
         self.plan = _plan(dataset, parts) if self._own else _Plan(None, None, parts)

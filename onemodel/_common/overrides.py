@@ -30,7 +30,9 @@ def is_own(obj: object, base: type[T], *methods: str) -> TypeGuard[T]:
     kind = type(obj)
     if not issubclass(kind, base):
         return False
-    if any(_found(kind, name) is not _found(base, name) for name in (*methods, *_LOOKUPS)):
+    if kind is not base and any(
+        _found(kind, name) is not _found(base, name) for name in (*methods, *_LOOKUPS)
+    ):
         return False
     try:
         attributes = object.__getattribute__(obj, "__dict__")

@@ -60,7 +60,8 @@ class WorkerLimit:
 
     def choose(self, counted: dict[str, Any]) -> int:
         """Return the number of workers from now on."""
-        period = (perf_counter() - self._since) / self._batches
+        # several threads may take batches: another one may just have begun a window
+        period = (perf_counter() - self._since) / max(1, self._batches)
         change = {name: counted[name] - self._counted.get(name, 0) for name in counted}
         first = not self._counted
         self._batches = 0

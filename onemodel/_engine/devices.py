@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,8 +17,13 @@ __all__ = ["resolve"]
 #: From an array and its name to a tensor.
 ToTensor = Callable[[np.ndarray[Any, Any], str], Any]
 
-#: From a batch and its global step to the batch on its device.
-Finish = Callable[[Any, int], Any]
+
+class Finish(Protocol):
+    """From a batch and its global step to the batch on its device."""
+
+    def __call__(self, batch: Any, g: int) -> Any:
+        """Return the batch of global step ``g`` on its device."""
+
 
 FORMS = 'None, a callable, "torch", "torch:DEVICE" (for example "torch:cuda:0") or "jax"'
 

@@ -13,7 +13,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, NoReturn, Self
 
 from onemodel._builders.lane import Lane
 from onemodel._common.integers import TWO_64
@@ -45,6 +45,10 @@ class Pass(NamedTuple):
     stop: int
     goes_on: bool
     cursor: Cursor
+
+
+class Worker(threading.Thread):
+    """A thread that builds batches."""
 
 
 class Prefetcher:
@@ -79,7 +83,6 @@ class Prefetcher:
         if workers > 0 and (automatic or (lane is None and workers > 1)):
             start = 1
             self._limit = WorkerLimit(0 if automatic else 1, workers, start)
-        self._threads: list[threading.Thread] = []
         self.ring = Ring(entry, lane, depth, start)
         _prefetchers[id(self)] = weakref.ref(self, _forget(id(self)))
 
@@ -88,15 +91,18 @@ class Prefetcher:
         """How many workers may build at once now."""
         return self.workers if self._limit is None else self._limit.level
 
-    def begin(self, run: Pass) -> None:
-        """Let the threads build the steps of a pass."""
+    def begin(self, run: Pass) -> int:
+        """Let the threads build the steps of a pass; return its number."""
         steps = run.stop - run.start
         ahead = TWO_64 - run.stop if run.goes_on else 0
         most = TWO_64 - 1
-        self.ring.attach(run.start % TWO_64, min(steps, most), min(ahead, most - min(steps, most)))
+        number = self.ring.attach(
+            run.start % TWO_64, min(steps, most), min(ahead, most - min(steps, most))
+        )
         if self._limit is not None:
             self._limit.restart()
         self._start_threads()
+        return number
 
     def measure(self) -> None:
         """Count one batch; change the number of workers where that shortens the run."""
@@ -113,30 +119,33 @@ class Prefetcher:
         missing = self.level - self.ring.workers_alive
         if missing <= 0 or self.refused:
             return
-        self._threads = [thread for thread in self._threads if thread.is_alive()]
+        running = self.ring.threads
+        running[:] = [thread for thread in running if thread.is_alive()]
         for _ in range(missing):
-            thread = threading.Thread(
-                target=self.ring.work, name=f"onemodel-{len(self._threads)}", daemon=True
-            )
+            thread = Worker(target=self.ring.work, name=f"onemodel-{len(running)}", daemon=True)
+            running.append(thread)
             self.ring.add_worker(1)
             try:
                 thread.start()
-            except BaseException as error:
+            except RuntimeError:
+                running.remove(thread)
                 self.ring.add_worker(-1)
-                if not isinstance(error, RuntimeError):
-                    raise
                 self.refused += 1
                 return
-            self._threads.append(thread)
 
     def close(self) -> None:
         """End the threads without waiting for them."""
         self.ring.close()
 
     def join(self, deadline: float | None = None) -> None:
-        """Wait for the threads, until ``time.monotonic()`` says ``deadline``."""
-        for thread in self._threads:
-            if thread is not threading.current_thread():
+        """Wait for the threads, until ``time.monotonic()`` says ``deadline``.
+
+        A worker waits for none: two that close their own loader would wait for each other.
+        """
+        if isinstance(threading.current_thread(), Worker):
+            return
+        for thread in list(self.ring.threads):
+            if thread.is_alive():
                 thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
 
     def __del__(self) -> None:
@@ -152,7 +161,10 @@ _prefetchers: dict[int, weakref.ref[Prefetcher]] = {}
 
 
 def _forget(number: int) -> Callable[[Any], None]:
-    return lambda _: _prefetchers.pop(number, None) and None
+    def forget(_: Any) -> None:
+        _prefetchers.pop(number, None)
+
+    return forget
 
 
 @atexit.register
@@ -179,23 +191,24 @@ class BatchSequence:
     once.
 
     Args:
-        decide: called once, at the first ``next``: the pass to run, and who builds it.
+        decide: called at the first ``next``: the pass to run, who builds it, and its number there.
         finish: applied to each batch on the consumer's thread.
     """
 
     def __init__(
         self,
-        decide: Callable[[], tuple[Pass, Prefetcher]],
+        decide: Callable[[], tuple[Pass, Prefetcher, int]],
         release: Callable[[Prefetcher], None],
         finish: Callable[[Any, int], Any] | None,
     ) -> None:
-        self._decide: Callable[[], tuple[Pass, Prefetcher]] | None = decide
+        self._decide: Callable[[], tuple[Pass, Prefetcher, int]] | None = decide
         self._release = release
         self._finish = finish
         self._begun = threading.Lock()
         self._prefetcher: Prefetcher | None = None
-        self._cursor: Cursor | None = None
+        self._cursor = Cursor(0)
         self._goes_on = False
+        self._number = 0
         self._closed = False
         self._failed: str | None = None
 
@@ -203,56 +216,53 @@ class BatchSequence:
         return self
 
     def __next__(self) -> Any:
-        prefetcher = self._prefetcher
+        prefetcher = self._prefetcher or self._begin()
         if prefetcher is None:
-            prefetcher = self._begin()
-            if prefetcher is None:
-                self._raise_end()
+            self._raise_end()
         step = None
         try:
-            taken = prefetcher.ring.take()
-            if taken is None:
-                self._end(keep=self._goes_on)
-                self._raise_end()
-            step, batch, error = taken
-            if error is not None:
-                raise error
-            if self._finish is not None:
-                batch = self._finish(batch, step)
-            prefetcher.measure()
-        except StopIteration:
-            raise
+            taken = prefetcher.ring.take(self._number)
+            if taken is not None:
+                step, batch, error = taken
+                if error is not None:
+                    raise error
+                if self._finish is not None:
+                    batch = self._finish(batch, step)
+                prefetcher.measure()
         except BaseException as error:
             # Without waiting for the workers: Ctrl-C must not hang on a slow dataset.
             self._fail(step, error)
             raise
+        if taken is None:
+            self._end(keep=self._goes_on)
+            self._raise_end()
         # Last, with no call after it in which a Ctrl-C could lose the batch.
-        self._cursor.next_step = step + 1  # type: ignore[union-attr]
+        self._cursor.next_step = taken[0] + 1
         return batch
 
     def _begin(self) -> Prefetcher | None:
         with self._begun:  # by one of the threads that share the iterator
             if self._prefetcher is None and self._decide is not None and not self._closed:
-                run, prefetcher = self._decide()
+                run, prefetcher, self._number = self._decide()
                 self._decide = None
                 self._goes_on = run.goes_on
                 self._cursor = run.cursor
                 self._prefetcher = prefetcher
             return self._prefetcher
 
-    def _raise_end(self) -> None:
+    def _raise_end(self) -> NoReturn:
         if self._failed is not None:
             raise RuntimeError(self._failed)
         raise StopIteration
 
     def _fail(self, step: int | None, error: BaseException) -> None:
         """End the pass after ``step``, or where it stands, because of ``error``."""
-        at = step if step is not None or self._cursor is None else self._cursor.next_step
+        at = self._cursor.next_step if step is None else step
         self._failed = (
             f"this pass ended at global step {at} with {type(error).__name__}; "
             f"loader.steps({at}) tries that step again"
         )
-        if at is not None and at + 1 < TWO_64:
+        if at + 1 < TWO_64:
             self._failed += f", loader.steps({at + 1}) goes on after it"
         self._end(keep=False)
 
@@ -260,8 +270,8 @@ class BatchSequence:
         """Give the threads back to the loader."""
         self._closed = True
         prefetcher, self._prefetcher = self._prefetcher, None
-        if prefetcher is not None:
-            prefetcher.ring.detach(keep)
+        # of several threads that find the end one gives the ring back: then it is another pass's
+        if prefetcher is not None and prefetcher.ring.detach(self._number, keep):
             self._release(prefetcher)
 
     def __aiter__(self) -> Self:
@@ -275,7 +285,7 @@ class BatchSequence:
             and prefetcher.ring.workers_alive
             and not prefetcher.ring.is_ready
         ):
-            await asyncio.to_thread(prefetcher.ring.wait_ready)
+            await _in_a_thread(prefetcher.ring.wait_ready, self._number)
         else:
             await asyncio.sleep(0)
         try:
@@ -297,3 +307,14 @@ class BatchSequence:
         # a finaliser may run on any thread, also on a worker, and must not wait
         if getattr(self, "_prefetcher", None) is not None:
             self._end(keep=False)
+
+
+async def _in_a_thread(wait: Callable[[int], None], number: int) -> None:
+    """Call ``wait(number)`` beside the event loop; where that cannot be, let others run once."""
+    try:
+        loop = asyncio.get_running_loop()
+        waiting = loop.run_in_executor(None, wait, number)
+    except RuntimeError:  # no asyncio loop, one that ends, or no further thread
+        await asyncio.sleep(0)
+    else:
+        await waiting

@@ -43,6 +43,7 @@ cdef class Ring:
     cdef readonly Lane lane             # or None
     cdef readonly object build          # build(step) -> (batch, error); it never raises
     cdef list entries                   # of slots whose state is OBJECT
+    cdef readonly list threads          # that were started: asked only where a wait is long
     cdef readonly int64_t depth
     cdef int64_t process
     cdef uint32_t forks                 # lock.generation of that process
@@ -59,6 +60,7 @@ cdef class Ring:
     cdef int64_t limit                  # how many may be
     cdef int64_t live                   # worker threads
     cdef bint attached                  # a pass runs
+    cdef uint64_t pass_number           # its number: who takes for an earlier one gets nothing
     cdef bint closed
     cdef Waiter *workers                # that sleep
     cdef Waiter *consumers              # likewise
@@ -73,6 +75,9 @@ cdef class Ring:
         self, uint64_t step, uint64_t generation, NativeBatch *batch, double seconds
     ) noexcept nogil
     cdef bint builds_are_short(self) noexcept nogil
+    cdef bint consumer_is_alone(self) noexcept nogil
+    cdef bint is_lost(self) noexcept
+    cdef int recount_workers(self) except -1
     cdef void settle(self, uint64_t step, double seconds) noexcept nogil
     cdef void build_object(
         self, uint64_t step, uint64_t generation, bint by_worker, double began
@@ -83,4 +88,5 @@ cdef class Ring:
     cdef void return_waiter(self, Waiter *waiter) noexcept nogil
     cdef int sleep_until_notified(self) except -1
     cdef int count_columns(self, batch) except -1
+    cdef void leave(self, bint keep)
     cdef void drop_slots(self)

@@ -13,6 +13,7 @@ cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.pythread cimport (
     PY_LOCK_ACQUIRED,
+    PY_LOCK_FAILURE,
     PyLockStatus,
     PyThread_acquire_lock,
     PyThread_allocate_lock,
@@ -42,6 +43,7 @@ cdef extern from "clock.h":
 
 cdef enum:
     IDLE_MICROSECONDS = 1000000     # a worker that no pass needs for so long ends
+    LONG_MICROSECONDS = 1000000     # a consumer that waited for so long looks after the workers
 
 # A native build shorter than this costs about what two sleeps cost. Then a consumer that would
 # wait builds a step itself, and sleeping workers are called when half of the ring is free.
@@ -67,6 +69,7 @@ cdef class Ring:
         self.process = os.getpid()
         self.forks = fork_generation
         self.entries = [None] * depth
+        self.threads = []
         self.slots = <Slot *>calloc(depth, sizeof(Slot))
         if self.slots == NULL:
             raise MemoryError(f"no memory for a ring of {depth} slots")
@@ -86,14 +89,15 @@ cdef class Ring:
     def attach(self, uint64_t start, uint64_t steps, uint64_t ahead):
         """Begin a pass of ``steps`` steps from ``start`` on, after which ``ahead`` more may be built.
 
-        What was built for this position stays; for another one it is dropped.
+        What was built for this position stays; for another one it is dropped. Returns the number
+        of the pass, which ``take`` asks for.
         """
         cdef uint64_t claimed
         acquire(&self.lock)
         cdef bint fits = not self.attached and self.next_take == start and self.claimable > 0
         release(&self.lock)
         if not fits:
-            self.detach(False)
+            self.leave(False)
         acquire(&self.lock)
         if not fits:
             self.next_take = self.next_claim = start
@@ -103,13 +107,25 @@ cdef class Ring:
         self.claimable -= min(claimed, self.claimable)
         self.attached = True
         self.returned_at = 0
+        self.pass_number += 1
         notify_all(&self.workers)
         release(&self.lock)
+        return self.pass_number
 
-    def detach(self, bint keep):
-        """End the pass. ``keep`` what was built after its last step, for a pass that goes on there;
-        else drop all and build nothing more.
+    def detach(self, uint64_t pass_number, bint keep):
+        """End a pass; whether it had not ended before. ``keep`` what was built after its last step,
+        for a pass that goes on there; else drop all and build nothing more.
         """
+        acquire(&self.lock)
+        cdef bint current = self.attached and self.pass_number == pass_number
+        if current:
+            self.attached = False       # here and now, for one of several threads
+        release(&self.lock)
+        if current:
+            self.leave(keep)
+        return current
+
+    cdef void leave(self, bint keep):
         acquire(&self.lock)
         self.attached = False
         self.takeable = 0
@@ -124,12 +140,12 @@ cdef class Ring:
 
     def close(self):
         """End the workers and drop what waits; safe at any moment, on any thread."""
-        if self.forks != fork_generation:
-            return                      # a forked child has none of the threads
+        if self.is_lost():
+            return
         acquire(&self.lock)
         self.closed = True
         release(&self.lock)
-        self.detach(False)
+        self.leave(False)
 
     cdef void drop_slots(self):
         """Empty every slot. Nothing is delivered meanwhile: the generation has passed."""
@@ -149,10 +165,43 @@ cdef class Ring:
             elif state == OBJECT:
                 self.entries[k] = None
 
+    cdef bint is_lost(self) noexcept:
+        """Whether this process was forked from one that has the worker threads.
+
+        A ring without threads goes on in the child. Of its queues only the parent knows.
+        """
+        if self.forks == fork_generation:
+            return False
+        if self.live > 0:
+            return True
+        self.workers = self.consumers = NULL
+        self.building = 0
+        self.forks = fork_generation
+        self.process = os.getpid()
+        return False
+
+    @property
+    def is_usable(self):
+        """Whether a pass can begin: not closed, and its threads are in this process."""
+        return not self.closed and not self.is_lost()
+
     @property
     def built_ahead(self):
         """How many steps are finished and wait."""
         return self.ready_count
+
+    @property
+    def waiting(self):
+        """How many consumers sleep until a step is finished."""
+        cdef int64_t count = 0
+        cdef Waiter *waiter
+        acquire(&self.lock)
+        waiter = self.consumers
+        while waiter != NULL:
+            count += 1
+            waiter = waiter.next
+        release(&self.lock)
+        return count
 
     @property
     def is_ready(self):
@@ -172,6 +221,7 @@ cdef class Ring:
         acquire(&self.lock)
         self.limit = limit
         notify_all(&self.workers)
+        notify_all(&self.consumers)     # with no worker they build for themselves
         release(&self.lock)
 
     def mean_build_seconds(self):
@@ -193,13 +243,18 @@ cdef class Ring:
 
     def work(self):
         """Build steps until the ring is closed or idle: what a worker thread runs."""
-        cdef Waiter *me = self.borrow_waiter()
+        cdef Waiter *me
         cdef uint64_t step = 0
         cdef uint64_t generation = 0
         cdef NativeBatch batch
         cdef Lane lane = self.lane
         cdef bint native = lane is not None
         cdef double began
+        try:
+            me = self.borrow_waiter()
+        except BaseException:
+            self.add_worker(-1)
+            raise
         try:
             with nogil:
                 while self.claim(me, &step, &generation):
@@ -247,7 +302,7 @@ cdef class Ring:
             PyThread_acquire_lock(me.semaphore, 1)
             acquire(&self.lock)
         self.live -= 1
-        if self.live == 0:
+        if self.live <= 0:
             notify_all(&self.consumers)
         release(&self.lock)
         return False
@@ -260,6 +315,9 @@ cdef class Ring:
 
     cdef bint builds_are_short(self) noexcept nogil:
         return self.lane is not None and self.mean_build < SHORT_BUILD
+
+    cdef bint consumer_is_alone(self) noexcept nogil:
+        return self.limit == 0 or self.live <= 0
 
     cdef bint deliver(
         self, uint64_t step, uint64_t generation, NativeBatch *batch, double seconds
@@ -326,8 +384,8 @@ cdef class Ring:
 
     # The consumer
 
-    def take(self):
-        """Return (step, batch, error) of the next step, or None at the end of the pass.
+    def take(self, uint64_t pass_number):
+        """Return (step, batch, error) of the next step, or None where that pass is over.
 
         It waits for a step that a worker builds, and builds one that nobody has begun where that
         is the shorter way. Ctrl-C interrupts the wait. Several threads may take: each step goes to
@@ -339,7 +397,7 @@ cdef class Ring:
         cdef int64_t place
         cdef bint alone
         cdef double requested_at = seconds_now()
-        if self.forks != fork_generation:
+        if self.is_lost():
             raise RuntimeError(
                 f"this iterator's worker threads live in process {self.process} and did not come "
                 f"along when it forked into {os.getpid()}; start a new pass here"
@@ -350,7 +408,7 @@ cdef class Ring:
             self.returned_at = 0
         self.counters.ready += self.ready_count
         while True:
-            if self.takeable == 0 or self.closed:
+            if self.takeable == 0 or self.closed or self.pass_number != pass_number:
                 release(&self.lock)
                 return None
             step = self.next_take
@@ -358,7 +416,7 @@ cdef class Ring:
             state = self.slots[place].state
             if state != EMPTY:
                 break
-            alone = self.limit == 0 or self.live == 0
+            alone = self.consumer_is_alone()
             if alone or self.builds_are_short():
                 if self.next_claim == step and (alone or self.claimable > 0):
                     self.next_claim += 1
@@ -367,7 +425,7 @@ cdef class Ring:
                     self.takeable -= 1
                     release(&self.lock)
                     return self.build_here(step, requested_at)
-                if self.may_claim():
+                if self.lane is not None and self.may_claim():
                     step = self.next_claim
                     generation = self.generation
                     self.next_claim += 1
@@ -492,7 +550,11 @@ cdef class Ring:
         me = self.borrow_waiter()
         acquire(&self.lock)
         # what the caller saw may have changed while the lock was free: it looks again
-        if self.slots[self.next_take % <uint64_t>self.depth].state != EMPTY or self.takeable == 0:
+        if (
+            self.slots[self.next_take % <uint64_t>self.depth].state != EMPTY
+            or self.takeable == 0
+            or (self.consumer_is_alone() and self.next_claim == self.next_take)
+        ):
             release(&self.lock)
             self.return_waiter(me)
             acquire(&self.lock)
@@ -502,10 +564,12 @@ cdef class Ring:
         try:
             while True:
                 with nogil:
-                    status = PyThread_acquire_lock_timed(me.semaphore, -1, 1)
+                    status = PyThread_acquire_lock_timed(me.semaphore, LONG_MICROSECONDS, 1)
                 if status == PY_LOCK_ACQUIRED:
                     break
                 PyErr_CheckSignals()
+                if status == PY_LOCK_FAILURE:
+                    self.recount_workers()
         except BaseException:
             acquire(&self.lock)
             notified = not me.queued
@@ -522,11 +586,23 @@ cdef class Ring:
         acquire(&self.lock)
         return 0
 
-    def wait_ready(self):
+    cdef int recount_workers(self) except -1:
+        """Count out threads that ended outside of ``work``: an asynchronous exception may do it."""
+        cdef int64_t alive = sum([thread.is_alive() for thread in self.threads])
+        acquire(&self.lock)
+        if alive < self.live:
+            self.live = alive
+            if alive == 0:
+                notify_all(&self.consumers)
+        release(&self.lock)
+        return 0
+
+    def wait_ready(self, uint64_t pass_number):
         """Wait until ``take`` would not: for a thread that waits in an event loop's place."""
         acquire(&self.lock)
         while (
-            self.takeable > 0 and not self.closed and self.live > 0 and self.limit > 0
+            self.takeable > 0 and not self.closed and self.pass_number == pass_number
+            and not self.consumer_is_alone()
             and self.slots[self.next_take % <uint64_t>self.depth].state == EMPTY
         ):
             self.sleep_until_notified()

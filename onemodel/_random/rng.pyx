@@ -57,8 +57,14 @@ def slot_rng(uint64_t seed, uint64_t epoch, uint64_t step, uint64_t slot, uint64
     return SampleRng.start(derive64(seed, epoch, step, slot, stream))
 
 
+cdef enum:
+    SMALL_SIZE = 1 << 20        # an array of which no platform refuses
+
+
 cdef object new_array(name, size, dtype):
     """An uninitialised array of the length or shape ``size``, which errors call ``name``."""
+    if type(size) is int and 0 <= size < SMALL_SIZE:    # as every batch asks
+        return np.empty(size, dtype)
     shape = check_shape(size, name)
     try:
         return np.empty(shape, dtype)

@@ -1,15 +1,15 @@
 """Print what the wheels in a folder hold, and refuse a wheel that breaks a promise.
 
-The promises are onemodel's own: its wheel carries the tag that Pyodide accepts, its
-extensions together stay small enough for a web page, and none of them uses relaxed SIMD,
-whose results differ from one machine to the next.
+The promises are onemodel's own: its wheel carries the tag that Pyodide accepts, it stays small
+enough for a web page to download, and none of its extensions uses relaxed SIMD, whose results
+differ from one machine to the next.
 """
 
 import sys
 import zipfile
 from pathlib import Path
 
-LIMIT = 600_000  # bytes, all extension modules of onemodel together, uncompressed
+LIMIT = 700_000  # bytes, the whole wheel of onemodel, compressed, as a page downloads it
 
 
 def kilobytes(size: int) -> str:
@@ -24,6 +24,7 @@ def report(wheel: Path, tag: str) -> list[str]:
     problems = []
     if not wheel.stem.endswith(f"-{tag}"):
         problems.append(f"{wheel.name} is not tagged {tag}")
+    size = wheel.stat().st_size
     total = compressed = 0
     with zipfile.ZipFile(wheel) as archive:
         for entry in archive.infolist():
@@ -34,12 +35,13 @@ def report(wheel: Path, tag: str) -> list[str]:
             print(f"{kilobytes(entry.file_size)}    {entry.filename}")
             if b"relaxed-simd" in archive.read(entry):
                 problems.append(f"{entry.filename} was compiled with relaxed SIMD")
-    print(f"{kilobytes(total)}    all extension modules; the limit is {LIMIT // 1000} kB")
-    print(f"{kilobytes(compressed)}    the same, compressed as a page downloads them")
+    print(f"{kilobytes(total)}    all extension modules")
+    print(f"{kilobytes(compressed)}    the same, compressed")
+    print(f"{kilobytes(size)}    the whole wheel; the limit is {LIMIT // 1000} kB")
     if total == 0:
         problems.append(f"{wheel.name} holds no extension module")
-    if total > LIMIT:
-        problems.append(f"the extension modules take {total} bytes; the limit is {LIMIT}")
+    if size > LIMIT:
+        problems.append(f"{wheel.name} has {size} bytes; the limit is {LIMIT}")
     return problems
 
 
