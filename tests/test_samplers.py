@@ -583,6 +583,23 @@ def test_a_subclass_with_another_constructor_is_pickled():
 
 
 @every_sampler
+def test_a_subclass_may_claim_more_steps_than_there_are(number):
+    """Its further batches are empty, on the native lane as well, which reads no memory for them."""
+    sampler = make_samplers()[number]
+    if isinstance(sampler, MixingSampler):
+        pytest.skip("it has a batch for every step")
+    kind = type(sampler)
+    longer = type("Longer", (kind,), {"steps_per_epoch": property(lambda self: 40)})
+    claiming = longer.__new__(longer)
+    kind.__init__(claiming, **sampler.arguments)
+    loader = DataLoader(ArrayDataset(np.arange(97)), sampler=claiming, seed=1)
+    assert native_lane(loader._builder) is not None
+    expected = [integers(claiming.batch_indices(1, 0, step)) for step in range(40)]
+    assert [integers(batch) for batch in loader] == expected
+    assert sorted(itertools.chain(*expected)) == list(range(97))
+
+
+@every_sampler
 def test_all_are_samplers(number):
     assert isinstance(make_samplers()[number], Sampler)
 

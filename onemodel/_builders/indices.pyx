@@ -34,7 +34,7 @@ cdef class SequentialPlan(IndexPlan):
 
     cdef int64_t fill(self, uint64_t epoch, uint64_t step, int64_t *indices) noexcept nogil:
         cdef int64_t first = <int64_t>step * self.batch_size
-        cdef int64_t count = min(self.batch_size, self.n - first)
+        cdef int64_t count = max(0, min(self.batch_size, self.n - first))
         cdef int64_t k
         for k in range(count):
             indices[k] = first + k
@@ -102,7 +102,7 @@ cdef class BucketedPlan(IndexPlan):
         acquire(&self.lock)
         for k in range(KEPT_PLANS):
             if self.plans[k] != NULL and self.epochs[k] == epoch:
-                count = min(self.batch_size, self.kept - first)
+                count = max(0, min(self.batch_size, self.kept - first))
                 if self.shuffle_slots:
                     self.copy_shuffled(epoch, step, self.plans[k] + first, indices, count)
                 else:

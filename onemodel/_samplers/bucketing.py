@@ -98,7 +98,7 @@ class BucketedSampler(OrderSampler):
         place = keyed_order(self.steps_per_epoch, seed, epoch, 1, PLACE_STREAM)
         first = place.inverse(step) * self.batch_size
         batch = self.plan(seed, epoch)[first : first + self.batch_size]
-        if not self.shuffle_slots:
+        if not self.shuffle_slots or len(batch) < 2:
             return batch.copy()
         slots = KeyedPermutation(len(batch), derive(seed, epoch, step, 0, SLOT_STREAM))
         return batch[slots[:]]
