@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from onemodel._common.files import parse_json
 from onemodel.datasets.image_folder import Folder
 
 __all__ = [
@@ -102,7 +103,7 @@ def resume(
 
 def _check_settings(partial: Path, line: bytes, settings: dict[str, Any]) -> None:
     try:
-        begun = json.loads(line)
+        begun = parse_json(line)
     except ValueError:
         begun = {}
     for name, value in settings.items():
@@ -117,7 +118,7 @@ def _check_settings(partial: Path, line: bytes, settings: dict[str, Any]) -> Non
 def _record_of(line: bytes) -> Record | None:
     """Return the record of a journal line; None if the line was cut off."""
     try:
-        name, size, changed, width, error = json.loads(line)
+        name, size, changed, width, error = parse_json(line)
     except ValueError:
         return None
     return Record(name, size, changed, width, error) if line.endswith(b"\n") else None

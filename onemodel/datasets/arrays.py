@@ -100,7 +100,9 @@ class ArrayDataset(MadeOnce):
                 f"index must be an integer, a slice or integers [n], got {_described(index)}"
             )
         if not -self._length <= position < self._length:
-            raise IndexError(f"index must be in [{-self._length}, {self._length}), got {shown(position)}")
+            raise IndexError(
+                f"index must be in [{-self._length}, {self._length}), got {shown(position)}"
+            )
         return self.map_fields(lambda _, array: array[position])
 
     @property

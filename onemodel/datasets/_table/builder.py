@@ -37,7 +37,7 @@ def columns_of_samples(
     """Do the work of `ImageTable.from_samples`."""
     try:
         chosen = np.dtype(dtype)
-    except TypeError:
+    except (TypeError, ValueError):  # also of numbers that can't be printed
         raise TypeError(f"dtype must be uint8 or float32, got {shown(dtype)}") from None
     if chosen not in (np.dtype(np.uint8), np.dtype(np.float32)):
         raise ValueError(f"dtype must be uint8 or float32, got {chosen}")
@@ -51,6 +51,8 @@ def columns_of_samples(
         if isinstance(image, np.ndarray) and image.dtype != np.float32:
             raise TypeError(f"{where}: the image must have dtype float32, got {image.dtype}")
         writer.append(where, image, target, label)
+    if not len(writer):
+        raise ValueError("samples must be of at least 1 image, got 0")
     return writer.columns()
 
 
