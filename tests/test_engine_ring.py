@@ -368,7 +368,8 @@ def test_leaving_with_by_an_exception_does_not_wait(needs_threads):
 
     def leave():
         with loader:
-            next(loader.steps(0))
+            stream = loader.steps(0)
+            next(stream)
             assert inside.wait(60)
             raise KeyError("on purpose")
 

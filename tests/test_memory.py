@@ -6,6 +6,9 @@ pool's own counters.
 """
 
 import gc
+import os
+import subprocess
+import sys
 import threading
 import tracemalloc
 
@@ -396,3 +399,131 @@ def test_the_default_collator_has_a_pool_of_its_own():
     key = onemodel.BatchKey(0, 0, 0, 0, np.arange(2))
     left, right = first(samples, key), second(samples, key)
     assert not np.shares_memory(left.images, right.images)
+
+
+# The pool holds no more than was out at once
+
+KIB = 1024
+SLACK = 1.25  # size classes give at most a quarter more than was asked for
+
+
+def test_sizes_that_change_do_not_add_up():
+    """256 KiB out at once in buffers of ever other sizes: held is not one set for each size."""
+    rng, pool = np.random.default_rng(0), BufferPool()
+    counts = [64, 4, 32, 1, 16, 2, 8, 64, 1, 128, *(2 ** rng.uniform(0, 8, 400)).astype(int)]
+    for count in counts:
+        held = [pool.rent(256 * KIB // count, np.uint8) for _ in range(count)]
+        del held
+        assert pool.stats.bytes <= 2 * 256 * KIB * SLACK
+
+
+def test_sizes_that_no_class_shares_do_not_add_up():
+    """Each is more than twice the last one, so that no free buffer serves as it is."""
+    pool = BufferPool()
+    most = 0
+    for turn in range(40):
+        size = 1000 * 3 ** (turn % 7)
+        most = max(most, size)
+        held = pool.rent(size, np.uint8)
+        del held
+        assert pool.stats.bytes <= most * SLACK
+
+
+def test_a_buffer_that_grows_leaves_its_smaller_ones():
+    """As an array that is made anew each time a little larger, the old one copied into it."""
+    pool = BufferPool()
+    size = KIB
+    array = pool.rent(size, np.uint8)
+    while size < 1024 * KIB:
+        size = size * 9 // 8
+        larger = pool.rent(size, np.uint8)  # both are out for a moment
+        array = larger
+        del larger
+        assert pool.stats.bytes <= 2 * size * SLACK
+    del array
+    assert pool.stats.bytes <= 2 * size * SLACK
+
+
+def test_any_mixture_holds_no_more_than_was_out():
+    """The bound is on what the buffers have, which is what was asked for and a class's rest."""
+    rng = np.random.default_rng(8)
+    pool, held, most = BufferPool(), {}, 0
+    for turn in range(3000):
+        if held and rng.random() < 0.5:
+            held.pop(int(rng.choice(list(held))))
+        else:
+            held[turn] = pool.rent(int(2 ** rng.uniform(6, 18)), np.uint8)
+        if len(held) > 20:
+            held.clear()
+        # a free buffer may be up to twice as large as what it serves
+        most = max(most, sum(array.nbytes for array in held.values()))
+        assert pool.stats.bytes <= 2.5 * most + 2**18 * SLACK
+    held.clear()
+    stats = pool.stats
+    assert stats.rented == stats.returned
+
+
+def test_counters_under_four_threads(needs_threads):
+    """What was rented came back, and a free buffer is nobody's: each finds its own mark again."""
+    pool = BufferPool()
+    barrier, wrong = threading.Barrier(4), []
+
+    def hammer(mark):
+        barrier.wait(60)
+        for turn in range(5000):
+            array = pool.rent(64 << (turn + mark) % 6, np.uint8)
+            array[:] = mark
+            if (array != mark).any():
+                wrong.append(turn)
+
+    threads = [threading.Thread(target=hammer, args=(mark,)) for mark in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+        assert not thread.is_alive()
+    assert wrong == []
+    assert pool.stats.rented == pool.stats.returned == 4 * 5000
+    assert pool.stats.bytes <= 4 * 2048 * SLACK
+    pool.clear()
+    assert pool.stats.bytes == 0
+
+
+FORK_SCRIPT = """
+import os, sys, threading
+import numpy as np
+from onemodel import BufferPool
+sys.setswitchinterval(1e-6)
+pool, over = BufferPool(), threading.Event()
+def hammer():
+    while not over.is_set():
+        arrays = [pool.rent(64 << k, np.uint8) for k in range(5)]
+threads = [threading.Thread(target=hammer) for _ in range(2)]
+for thread in threads:
+    thread.start()
+for turn in range(40):
+    child = os.fork()
+    if child == 0:
+        arrays = [pool.rent(64 << k % 7, np.uint8) for k in range(200)]
+        for mark, array in enumerate(arrays):
+            array[:] = mark
+        fine = all((array == mark).all() for mark, array in enumerate(arrays))
+        del arrays, array
+        pool.clear()
+        os._exit(0 if fine else 9)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, turn
+over.set()
+for thread in threads:
+    thread.join(60)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
+def test_a_fork_while_others_rent(needs_threads, needs_subprocess):
+    """The child finds the pool's lock free, whoever held it in the parent."""
+    subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK_SCRIPT],
+        timeout=120,
+        check=True,
+        env=dict(os.environ, PYTHONPATH=os.pathsep.join(path for path in sys.path if path)),
+    )

@@ -39,6 +39,7 @@ class WorkerLimit:
         self._before: tuple[int, float] | None = None  # the level and time that a trial must beat
         self._settling = True
         self._may_jump = True
+        self._way = 1  # up or down, of the next trial
         self._windows = 0
         self._pause = 1
         self._batches = 0
@@ -90,11 +91,15 @@ class WorkerLimit:
         self._windows += 1
         if self._windows >= self._pause:
             self._windows = 0
+            levels = range(len(self._levels))
             place = self._place()
-            place += 1 if waited else -1
-            if 0 <= place < len(self._levels):
+            # Where the consumer waits, both ways are tried by turns: fewer may be faster as well.
+            way = self._way if waited else -1
+            if place + way not in levels and waited:
+                way = -way
+            if place + way in levels:
                 self._before = (self.level, period)
-                return self._move(self._levels[place])
+                return self._move(self._levels[place + way])
         return self.level
 
     def _judge(self, period: float) -> int:
@@ -106,6 +111,7 @@ class WorkerLimit:
             self._pause = 1
             return self.level
         self._pause = min(2 * self._pause, MOST_WINDOWS)
+        self._way = -1 if self.level > level else 1
         return self._move(level)
 
     def _move(self, level: int) -> int:

@@ -16,6 +16,7 @@ cdef struct Header:
     Header *next                # in the free list
     int size_class
     int64_t size                # of the memory behind the header
+    int64_t asked               # of it, by who rents it now
 
 
 cdef class Block:
@@ -34,12 +35,13 @@ cdef class BufferPool:
     cdef int64_t allocated
     cdef int64_t bytes          # allocated and not freed
     cdef int64_t bytes_out      # rented now
+    cdef int64_t asked_out      # of which this was asked for
     cdef int64_t most_out       # the largest bytes_out there was: as much is kept
 
     # `wanted` bytes, or NULL where there is no memory.
     cdef Header *acquire(self, int64_t wanted) noexcept nogil
     cdef void release(self, Header *header) noexcept nogil
-    cdef Header *pop(self, int first, int stop) noexcept nogil
+    cdef Header *pop(self, int first, int stop, int64_t largest) noexcept nogil
     cdef Header *evict(self, int stop, int64_t excess) noexcept nogil
 
     # With the GIL: the buffer becomes an object's, and returns when nobody holds that any more.

@@ -29,6 +29,8 @@ cdef extern from "Python.h":
 cdef enum:
     NEAR_CLASSES = 5
 
+cdef int64_t ANY_SIZE = 0x7FFFFFFFFFFFFFFF
+
 
 class PoolStats(NamedTuple):
     """Counters of a pool since it was made; ``bytes`` is what it has allocated and not freed."""
@@ -70,8 +72,8 @@ cdef class BufferPool:
     """Memory for batches: 64-byte aligned, in size classes, the buffer that came back last first.
 
     Memory returns when the last array, view or tensor on it is gone. The pool keeps what came
-    back, and holds no more than the most that was ever rented at once. Calls are safe from
-    several threads, and after a fork.
+    back, and holds no more than the buffers that were ever rented at once, which have at most
+    twice the bytes that were asked for. Calls are safe from several threads, and after a fork.
 
     >>> pool = BufferPool()
     >>> array = pool.rent((2, 3), "float32")
@@ -148,18 +150,24 @@ cdef class BufferPool:
         cdef int64_t most
         acquire(&self.lock)
         # a free buffer up to twice as large serves as well, and spares an allocation
-        header = self.pop(class_number, class_number + NEAR_CLASSES)
+        header = self.pop(class_number, class_number + NEAR_CLASSES, ANY_SIZE)
         if header == NULL:
             most = max(self.most_out, self.bytes_out + size)
             if self.bytes + size > most:
-                # the pool is full of other sizes: use a larger buffer, or make room for this one
-                header = self.pop(class_number + NEAR_CLASSES, SIZE_CLASSES)
+                # The pool is full of other sizes: use a larger buffer, as long as all that are out
+                # have at most twice what was asked for, or make room for this one.
+                header = self.pop(
+                    class_number + NEAR_CLASSES, SIZE_CLASSES,
+                    2 * (self.asked_out + size) - self.bytes_out,
+                )
                 if header == NULL:
-                    evicted = self.evict(class_number, self.bytes + size - most)
+                    evicted = self.evict(SIZE_CLASSES, self.bytes + size - most)
+        self.asked_out += size
         if header == NULL:
             self.allocated += 1
             self.bytes += size
         else:
+            header.asked = size
             size = header.size
         self.rented += 1
         self.bytes_out += size
@@ -175,13 +183,14 @@ cdef class BufferPool:
             self.bytes -= size
             self.rented -= 1
             self.bytes_out -= size
+            self.asked_out -= size
             release(&self.lock)
             return NULL
         # the header fills the cache line before the first aligned byte
         header = <Header *>((<uintptr_t>raw + ALIGNMENT - 1) & ~<uintptr_t>(ALIGNMENT - 1))
         header.raw = raw
         header.size_class = class_number
-        header.size = size
+        header.size = header.asked = size
         return header
 
     cdef void release(self, Header *header) noexcept nogil:
@@ -190,15 +199,20 @@ cdef class BufferPool:
         self.free_buffers[header.size_class] = header
         self.returned += 1
         self.bytes_out -= header.size
+        self.asked_out -= header.asked
         release(&self.lock)
 
-    cdef Header *pop(self, int first, int stop) noexcept nogil:
-        """Take a free buffer of the first class that has one. The lock is held."""
+    cdef Header *pop(self, int first, int stop, int64_t largest) noexcept nogil:
+        """Take a free buffer of the first class that has one, unless it is too large. The lock is
+        held.
+        """
         cdef Header *header
         cdef int number
         for number in range(first, min(stop, SIZE_CLASSES)):
             header = self.free_buffers[number]
             if header != NULL:
+                if header.size > largest:
+                    return NULL
                 self.free_buffers[number] = header.next
                 return header
         return NULL

@@ -1,0 +1,184 @@
+"""Promise: a thread that flushes subnormal numbers to zero, or rounds otherwise, gets the same
+bytes, and finds its mode as it was.
+
+The mode is set by a few bytes of machine code, as torch.set_flush_denormal does it.
+"""
+
+import contextlib
+import ctypes
+import mmap
+import platform
+import sys
+import threading
+
+import numpy as np
+import pytest
+from support import COUNT, SAMPLES, make_loader
+
+from onemodel import ArrayDataset, Compose, DataLoader, ImageBatchCollator, Sample, digest
+from onemodel._simd.float_mode import DefaultFloatMode
+from onemodel.augment import Blur, GainOffset
+from onemodel.transforms import Mixup, Normalize, OneHot
+
+DEFAULT = 0x1F80
+MODES = {"flush to zero": 0x9FC0, "round down": 0x3F80, "round to zero": 0x7F80}
+
+X86_64 = platform.machine().lower() in ("x86_64", "amd64")
+
+
+@pytest.fixture(scope="module")
+def mxcsr():
+    """Functions that read and write the calling thread's MXCSR."""
+    if not X86_64 or sys.platform not in ("linux", "darwin"):
+        pytest.skip("the machine code of this test is for x86-64 and its Unix calling convention")
+    try:
+        memory = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    except OSError as error:
+        pytest.skip(f"the platform gives no executable memory: {error}")
+    # stmxcsr [rdi]; ret ... ldmxcsr [rdi]; ret
+    memory[:4], memory[16:20] = b"\x0f\xae\x1f\xc3", b"\x0f\xae\x17\xc3"
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    kind = ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_uint32))
+    store, load = kind(address), kind(address + 16)
+
+    def read():
+        value = ctypes.c_uint32()
+        store(ctypes.byref(value))
+        return value.value & 0xFFC0  # without the flags that arithmetic sets
+
+    def write(value):
+        load(ctypes.byref(ctypes.c_uint32(value)))
+
+    yield read, write, memory
+    write(DEFAULT)
+
+
+@contextlib.contextmanager
+def mode_of(mxcsr, mode):
+    """The block runs in a mode, and must leave it as it was."""
+    read, write, _ = mxcsr
+    write(mode)
+    try:
+        yield
+        assert read() == mode & 0xFFC0
+    finally:
+        write(DEFAULT)
+
+
+# Subnormal pixels, and sums that are rounded
+TINY = [
+    Sample(np.float32(1e-39) * np.arange(1, 13, dtype=np.float32).reshape(1, 2, 6) / 3, (), index)
+    for index in range(COUNT)
+]
+ROWS = np.float32(1e-39) * np.arange(1, 22 * 48 + 1, dtype=np.float32).reshape(22, 4, 4, 3)
+
+
+def in_python(rng, image):
+    image *= np.float32(rng.next_single())
+    image += image / np.float32(3)
+
+
+def batch_in_python(rng, batch):
+    return batch / np.float32(3)
+
+
+RUNS = {
+    "native images": lambda: {
+        "dataset": TINY,
+        "collate": ImageBatchCollator(
+            augment=Compose([GainOffset((0.8, 1.2), (0.0, 0.0)), Blur(1.0)])
+        ),
+    },
+    "python images": lambda: {
+        "dataset": TINY,
+        "collate": ImageBatchCollator(augment=in_python),
+    },
+    "native rows": lambda: {
+        "dataset": ArrayDataset(ROWS),
+        "transform": Normalize(0.0, 0.7),
+    },
+    "python rows": lambda: {"dataset": ArrayDataset(ROWS), "transform": batch_in_python},
+    "mixed rows": lambda: {
+        "dataset": ArrayDataset(ROWS, np.arange(22) % 4),
+        "transform": Compose([OneHot(4), Mixup(0.5)]),
+    },
+}
+
+
+def make(run, **options):
+    return DataLoader(batch_size=4, seed=3, **RUNS[run](), **options)
+
+
+def expected_digests(run):
+    with make(run) as loader:
+        return [loader.digest(g) for g in range(4)]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("run", RUNS)
+def test_the_consumer_s_mode_changes_no_byte(run, workers, mode, mxcsr):
+    expected = expected_digests(run)
+    with make(run, workers=workers) as loader, mode_of(mxcsr, MODES[mode]):
+        assert [loader.digest(g) for g in range(4)] == expected
+        assert [digest(batch) for batch in loader.steps(0, 4)] == expected
+        assert [digest(loader[g]) for g in range(4)] == expected
+
+
+@pytest.mark.parametrize("run", ["python images", "python rows"])
+def test_the_test_would_see_another_mode(run, mxcsr):
+    """Without the default mode these callables give other bytes: the test above is not empty."""
+    image = TINY[0].image.copy() if run == "python images" else ROWS[0].copy()
+    made = []
+    for mode in (DEFAULT, MODES["flush to zero"]):
+        with mode_of(mxcsr, mode):
+            made.append((image / np.float32(3)).tobytes())
+    assert made[0] != made[1]
+
+
+@pytest.mark.parametrize("run", ["python images", "python rows"])
+def test_a_mode_set_inside_of_a_worker_changes_no_later_batch(run, mxcsr, needs_threads):
+    """A library that the dataset imports may set it, in the worker's thread, for good."""
+    _, write, _ = mxcsr
+    expected = expected_digests(run)
+    options = RUNS[run]()
+    inner = options["dataset"]
+
+    class Setting:
+        def __len__(self):
+            return len(inner)
+
+        def __getitem__(self, index):
+            found = inner[index]
+            if (
+                3 in np.atleast_1d(index)
+                and threading.current_thread() is not threading.main_thread()
+            ):
+                write(MODES["flush to zero"])
+            return found
+
+    options["dataset"] = Setting()
+    with DataLoader(batch_size=4, seed=3, workers=2, **options) as loader:
+        taken = [digest(batch) for batch in loader.steps(0, 4)]
+    assert taken[1:] == expected[1:]  # who sets it inside of step 0 may have that step otherwise
+
+
+def test_the_mode_comes_back_when_a_callable_raises(mxcsr):
+    def fail(rng, image):
+        assert 1e-310 / 3 > 0
+        raise KeyError("on purpose")
+
+    with make_loader(SAMPLES, collate=ImageBatchCollator(augment=fail)) as loader:
+        for mode in MODES.values():
+            with mode_of(mxcsr, mode), pytest.raises(KeyError):
+                loader[0]
+            with mode_of(mxcsr, mode), pytest.raises(KeyError):
+                next(loader.steps(0))
+
+
+def test_the_context(mxcsr):
+    read, _, _ = mxcsr
+    with mode_of(mxcsr, MODES["round down"]):
+        with DefaultFloatMode():
+            assert read() == DEFAULT & 0xFFC0
+        assert read() == MODES["round down"] & 0xFFC0
