@@ -125,7 +125,7 @@ cdef class BufferPool:
         cdef Header *header
         acquire(&self.lock)
         header = self.evict(SIZE_CLASSES, self.bytes)
-        self.most_out = self.bytes_out
+        self.most_out, self.most_asked = self.bytes_out, self.asked_out
         release(&self.lock)
         free_all(header)
 
@@ -155,14 +155,15 @@ cdef class BufferPool:
             most = max(self.most_out, self.bytes_out + size)
             if self.bytes + size > most:
                 # The pool is full of other sizes: use a larger buffer, as long as all that are out
-                # have at most twice what was asked for, or make room for this one.
+                # have at most twice what was ever asked for at once, or make room for this one.
                 header = self.pop(
                     class_number + NEAR_CLASSES, SIZE_CLASSES,
-                    2 * (self.asked_out + size) - self.bytes_out,
+                    2 * max(self.most_asked, self.asked_out + size) - self.bytes_out,
                 )
                 if header == NULL:
                     evicted = self.evict(SIZE_CLASSES, self.bytes + size - most)
         self.asked_out += size
+        self.most_asked = max(self.most_asked, self.asked_out)
         if header == NULL:
             self.allocated += 1
             self.bytes += size
