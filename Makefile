@@ -9,7 +9,7 @@ BIN = $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 SOURCES = $(wildcard onemodel/*/*.pyx onemodel/*/*.pxd onemodel/*/*.h)
 
-.PHONY: test lint build bench wasm wasm-test wasm-browser-test wasm-benchmark clean
+.PHONY: test lint build bench stress wasm wasm-test wasm-browser-test wasm-benchmark clean
 
 test: lint
 	$(BIN)/python -m pytest
@@ -40,6 +40,10 @@ $(VENV)/.built: $(VENV)/.installed $(SOURCES) setup.py
 bench: build
 	$(BIN)/pip install --quiet --no-build-isolation --editable '.[bench]'
 	$(BIN)/python -m $(if $(AGAINST),benchmarks.against $(AGAINST),benchmarks $(PARTS)) $(BENCH)
+
+# Every way to end a run, 200 times each; CI runs each five times, in tests/test_stress.py.
+stress: build
+	$(BIN)/python tools/stress.py
 
 wasm:
 	wasm/build.sh

@@ -35,6 +35,8 @@ __all__ = ["image_lane"]
 
 cdef extern from "Python.h":
     const Py_ssize_t PY_SSIZE_T_MAX
+    unsigned long PyThread_get_thread_ident() nogil
+    int PyThreadState_SetAsyncExc(unsigned long thread, PyObject *exception)
 
 cdef enum:
     INT32_LIMIT = 0x7FFFFFFF
@@ -116,7 +118,12 @@ cdef class ImageLane(Lane):
                 if not is_resolved(sample) and sample.resolve() is not None:
                     return False
                 held.append(sample)
-            except BaseException:
+            except Exception:
+                return False    # the reference path raises it again
+            except BaseException as error:
+                # An interrupt came by chance here. It comes again in the reference path.
+                kind = type(error)
+                PyThreadState_SetAsyncExc(PyThread_get_thread_ident(), <PyObject *>kind)
                 return False
             if k == 0:
                 inputs.channels, inputs.height = sample.channels, sample.height
