@@ -29,7 +29,6 @@ cdef extern from "Python.h":
 cdef enum:
     NEAR_CLASSES = 5
 
-cdef int64_t ANY_SIZE = 0x7FFFFFFFFFFFFFFF
 
 
 class PoolStats(NamedTuple):
@@ -147,19 +146,18 @@ cdef class BufferPool:
         cdef Header *header
         cdef Header *evicted = NULL
         cdef void *raw
-        cdef int64_t most
+        cdef int64_t most, room
         acquire(&self.lock)
+        # All that are out may have at most twice what was ever asked for at once, also when as much
+        # is asked for again: this one may have what its size and the largest of sums leave.
+        room = max(self.most_asked, self.asked_out + size) + self.asked_out + size - self.bytes_out
         # a free buffer up to twice as large serves as well, and spares an allocation
-        header = self.pop(class_number, class_number + NEAR_CLASSES, ANY_SIZE)
+        header = self.pop(class_number, class_number + NEAR_CLASSES, room)
         if header == NULL:
             most = max(self.most_out, self.bytes_out + size)
             if self.bytes + size > most:
-                # The pool is full of other sizes: use a larger buffer, as long as all that are out
-                # have at most twice what was ever asked for at once, or make room for this one.
-                header = self.pop(
-                    class_number + NEAR_CLASSES, SIZE_CLASSES,
-                    2 * max(self.most_asked, self.asked_out + size) - self.bytes_out,
-                )
+                # the pool is full of other sizes: use a larger buffer, or make room for this one
+                header = self.pop(class_number + NEAR_CLASSES, SIZE_CLASSES, room)
                 if header == NULL:
                     evicted = self.evict(SIZE_CLASSES, self.bytes + size - most)
         self.asked_out += size
