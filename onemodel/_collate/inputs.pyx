@@ -3,7 +3,6 @@
 Everything is checked here; the pass that follows reads pointers without the GIL.
 """
 
-cimport cython
 from cpython.list cimport PyList_GET_ITEM
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free

@@ -87,7 +87,7 @@ cdef class Ring:
     # Positions: with the GIL, on the consumer's side
 
     def attach(self, uint64_t start, uint64_t steps, uint64_t ahead):
-        """Begin a pass of ``steps`` steps from ``start`` on, after which ``ahead`` more may be built.
+        """Begin a pass of ``steps`` steps from ``start`` on; ``ahead`` more may be built after it.
 
         What was built for this position stays; for another one it is dropped. Returns the number
         of the pass, which ``take`` asks for.
@@ -269,7 +269,7 @@ cdef class Ring:
             self.return_waiter(me)
 
     cdef bint claim(self, Waiter *me, uint64_t *step, uint64_t *generation) noexcept nogil:
-        """Wait for a step to build; False where this thread is to end. It counts itself out then."""
+        """Wait for a step to build; False where this thread is to end: it is counted out then."""
         cdef PyLockStatus status
         acquire(&self.lock)
         while True:
@@ -477,7 +477,7 @@ cdef class Ring:
         cdef NativeBatch batch
         cdef Lane lane = self.lane
         cdef int status
-        cdef double now, cpu = thread_seconds()
+        cdef double now
         made = error = None
         if lane is not None:
             with nogil:
