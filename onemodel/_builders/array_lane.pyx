@@ -39,7 +39,7 @@ cdef class ArrayLane(Lane):
     cdef int64_t world
 
     cdef int build(self, uint64_t g, NativeBatch *batch) noexcept nogil:
-        cdef int64_t rows, first, end, k
+        cdef int64_t rows, first, end
         cdef int field
         cdef int status = NEEDS_PYTHON
         cdef uint64_t mode

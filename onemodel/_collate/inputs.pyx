@@ -14,7 +14,7 @@ from onemodel._simd.cache_hint cimport prefetch_row
 from onemodel.datasets.columns cimport Columns
 from onemodel.datasets.sample cimport Sample
 
-__all__ = ["Columns", "CollateInputs", "from_columns", "from_samples", "pick"]
+__all__ = ["CollateInputs", "from_columns", "from_samples", "gather_samples"]
 
 cdef enum:
     INT32_LIMIT = 0x7FFFFFFF
