@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
 from onemodel._memory.arrays cimport CONTIGUOUS, Array, array_of
-from onemodel._memory.lock cimport Lock, acquire, release
+from onemodel._memory.lock cimport Lock, lock, unlock
 from onemodel._random.rng cimport derive64, derive_prefix
 from onemodel._random.streams cimport ORDER_STREAM, PLACE_STREAM, SLOT_STREAM
 from onemodel._samplers.mixing cimport draw_slots
@@ -99,7 +99,7 @@ cdef class BucketedPlan(IndexPlan):
         cdef int k
         feistel(&places, self.steps, derive64(self.seed, epoch, 1, 0, PLACE_STREAM))
         first = <int64_t>unpermute(&places, step) * self.batch_size
-        acquire(&self.lock)
+        lock(&self.lock)
         for k in range(KEPT_PLANS):
             if self.plans[k] != NULL and self.epochs[k] == epoch:
                 count = max(0, min(self.batch_size, self.kept - first))
@@ -108,7 +108,7 @@ cdef class BucketedPlan(IndexPlan):
                 else:
                     memcpy(indices, self.plans[k] + first, count * sizeof(int64_t))
                 break
-        release(&self.lock)
+        unlock(&self.lock)
         return count
 
     cdef void copy_shuffled(
@@ -134,12 +134,12 @@ cdef class BucketedPlan(IndexPlan):
             return
         if found.size != self.kept:
             return
-        acquire(&self.lock)
+        lock(&self.lock)
         place = self.oldest
         self.oldest = (place + 1) % KEPT_PLANS
         self.plans[place] = <const int64_t *>found.data
         self.epochs[place] = epoch
-        release(&self.lock)
+        unlock(&self.lock)
         self.arrays[place] = plan       # the one before it goes now: nobody reads it any more
 
 

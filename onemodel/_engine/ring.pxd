@@ -54,7 +54,7 @@ cdef class Ring:
     cdef uint64_t next_take
     cdef uint64_t claimable             # steps from next_claim on that may be built
     cdef uint64_t takeable              # steps from next_take on that the pass yields
-    cdef uint64_t generation            # of positions: what was claimed in an earlier one is dropped
+    cdef uint64_t generation            # of positions: claims of an earlier one are dropped
     cdef int64_t ready_count
     cdef int64_t building               # workers inside a build
     cdef int64_t limit                  # how many may be

@@ -1,19 +1,19 @@
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 from onemodel._builders.lane import Lane
 
 __all__ = ["Ring"]
 
 class Ring:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         build: Callable[[int], tuple[Any, BaseException | None]],
         lane: Lane | None,
         depth: int,
         limit: int,
-    ) -> None: ...
+    ) -> Self: ...
     @property
     def build(self) -> Callable[[int], tuple[Any, BaseException | None]]: ...
     @property

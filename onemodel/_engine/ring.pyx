@@ -24,7 +24,7 @@ from cpython.pythread cimport (
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 
-from onemodel._memory.lock cimport acquire, generation as fork_generation, release
+from onemodel._memory.lock cimport lock, generation as fork_generation, unlock
 from onemodel._builders.lane cimport BUILT, Lane, NativeBatch
 
 import os
@@ -87,18 +87,18 @@ cdef class Ring:
     # Positions: with the GIL, on the consumer's side
 
     def attach(self, uint64_t start, uint64_t steps, uint64_t ahead):
-        """Begin a pass of ``steps`` steps from ``start`` on, after which ``ahead`` more may be built.
+        """Begin a pass of ``steps`` steps from ``start`` on; ``ahead`` more may be built after it.
 
         What was built for this position stays; for another one it is dropped. Returns the number
         of the pass, which ``take`` asks for.
         """
         cdef uint64_t claimed
-        acquire(&self.lock)
+        lock(&self.lock)
         cdef bint fits = not self.attached and self.next_take == start and self.claimable > 0
-        release(&self.lock)
+        unlock(&self.lock)
         if not fits:
             self.leave(False)
-        acquire(&self.lock)
+        lock(&self.lock)
         if not fits:
             self.next_take = self.next_claim = start
         claimed = self.next_claim - self.next_take
@@ -109,24 +109,24 @@ cdef class Ring:
         self.returned_at = 0
         self.pass_number += 1
         notify_all(&self.workers)
-        release(&self.lock)
+        unlock(&self.lock)
         return self.pass_number
 
     def detach(self, uint64_t pass_number, bint keep):
         """End a pass; whether it had not ended before. ``keep`` what was built after its last step,
         for a pass that goes on there; else drop all and build nothing more.
         """
-        acquire(&self.lock)
+        lock(&self.lock)
         cdef bint current = self.attached and self.pass_number == pass_number
         if current:
             self.attached = False       # here and now, for one of several threads
-        release(&self.lock)
+        unlock(&self.lock)
         if current:
             self.leave(keep)
         return current
 
     cdef void leave(self, bint keep):
-        acquire(&self.lock)
+        lock(&self.lock)
         self.attached = False
         self.takeable = 0
         if not keep:
@@ -134,7 +134,7 @@ cdef class Ring:
             self.generation += 1
         notify_all(&self.workers)       # they may sleep for a second now, and not for ever
         notify_all(&self.consumers)
-        release(&self.lock)
+        unlock(&self.lock)
         if not keep:
             self.drop_slots()
 
@@ -142,9 +142,9 @@ cdef class Ring:
         """End the workers and drop what waits; safe at any moment, on any thread."""
         if self.is_lost():
             return
-        acquire(&self.lock)
+        lock(&self.lock)
         self.closed = True
-        release(&self.lock)
+        unlock(&self.lock)
         self.leave(False)
 
     cdef void drop_slots(self):
@@ -153,13 +153,13 @@ cdef class Ring:
         cdef SlotState state
         cdef int64_t k
         for k in range(self.depth if self.slots != NULL else 0):
-            acquire(&self.lock)
+            lock(&self.lock)
             state = self.slots[k].state
             if state != EMPTY:
                 self.slots[k].state = EMPTY
                 self.ready_count -= 1
                 batch = self.slots[k].batch
-            release(&self.lock)
+            unlock(&self.lock)
             if state == NATIVE:
                 self.lane.drop(&batch)
             elif state == OBJECT:
@@ -195,12 +195,12 @@ cdef class Ring:
         """How many consumers sleep until a step is finished."""
         cdef int64_t count = 0
         cdef Waiter *waiter
-        acquire(&self.lock)
+        lock(&self.lock)
         waiter = self.consumers
         while waiter != NULL:
             count += 1
             waiter = waiter.next
-        release(&self.lock)
+        unlock(&self.lock)
         return count
 
     @property
@@ -218,11 +218,11 @@ cdef class Ring:
 
     def set_limit(self, int64_t limit):
         """Let so many workers build at once from now on; 0 lets the consumer build all."""
-        acquire(&self.lock)
+        lock(&self.lock)
         self.limit = limit
         notify_all(&self.workers)
         notify_all(&self.consumers)     # with no worker they build for themselves
-        release(&self.lock)
+        unlock(&self.lock)
 
     def mean_build_seconds(self):
         """Return the seconds of one native build, of late."""
@@ -236,10 +236,10 @@ cdef class Ring:
 
     def add_worker(self, int64_t count):
         """Count threads that are about to run ``work``, or (negative) that could not be started."""
-        acquire(&self.lock)
+        lock(&self.lock)
         self.live += count
         notify_all(&self.consumers)     # without a worker they build for themselves
-        release(&self.lock)
+        unlock(&self.lock)
 
     def work(self):
         """Build steps until the ring is closed or idle: what a worker thread runs."""
@@ -269,9 +269,9 @@ cdef class Ring:
             self.return_waiter(me)
 
     cdef bint claim(self, Waiter *me, uint64_t *step, uint64_t *generation) noexcept nogil:
-        """Wait for a step to build; False where this thread is to end. It counts itself out then."""
+        """Wait for a step to build; False where this thread is to end: it is counted out then."""
         cdef PyLockStatus status
-        acquire(&self.lock)
+        lock(&self.lock)
         while True:
             if self.closed:
                 break
@@ -281,30 +281,30 @@ cdef class Ring:
                 self.next_claim += 1
                 self.claimable -= 1
                 self.building += 1
-                release(&self.lock)
+                unlock(&self.lock)
                 return True
             push(&self.workers, me)
             if self.attached:
-                release(&self.lock)
+                unlock(&self.lock)
                 PyThread_acquire_lock(me.semaphore, 1)
-                acquire(&self.lock)
+                lock(&self.lock)
                 continue
-            release(&self.lock)
+            unlock(&self.lock)
             status = PyThread_acquire_lock_timed(me.semaphore, IDLE_MICROSECONDS, 0)
-            acquire(&self.lock)
+            lock(&self.lock)
             if status == PY_LOCK_ACQUIRED:
                 continue
             if me.queued:
                 remove(&self.workers, me)
                 break
             # notified in this very moment: the token is there
-            release(&self.lock)
+            unlock(&self.lock)
             PyThread_acquire_lock(me.semaphore, 1)
-            acquire(&self.lock)
+            lock(&self.lock)
         self.live -= 1
         if self.live <= 0:
             notify_all(&self.consumers)
-        release(&self.lock)
+        unlock(&self.lock)
         return False
 
     cdef bint may_claim(self) noexcept nogil:
@@ -325,7 +325,7 @@ cdef class Ring:
         """Put a native batch into its slot; False where nobody wants it any more."""
         cdef Slot *slot
         cdef bint wanted
-        acquire(&self.lock)
+        lock(&self.lock)
         self.building -= 1
         wanted = generation == self.generation and not self.closed
         if wanted:
@@ -334,7 +334,7 @@ cdef class Ring:
             slot.batch = batch[0]
             slot.state = NATIVE
             self.settle(step, seconds)
-        release(&self.lock)
+        unlock(&self.lock)
         return wanted
 
     cdef void settle(self, uint64_t step, double seconds) noexcept nogil:
@@ -363,16 +363,16 @@ cdef class Ring:
             failed = True
         cpu = thread_seconds() - cpu
         cdef double seconds = seconds_now() - began
-        acquire(&self.lock)
+        lock(&self.lock)
         if by_worker:
             self.building -= 1
         wanted = generation == self.generation and not self.closed
-        release(&self.lock)
+        unlock(&self.lock)
         if not wanted:
             return
         # With the GIL: nobody drops the slots or starts another position between these lines.
         self.entries[place] = entry
-        acquire(&self.lock)
+        lock(&self.lock)
         self.slots[place].state = OBJECT
         if by_worker:
             self.counters.python_seconds += seconds
@@ -380,7 +380,7 @@ cdef class Ring:
         if failed:
             self.claimable = 0              # nobody gets past this step
         self.settle(step, seconds)
-        release(&self.lock)
+        unlock(&self.lock)
 
     # The consumer
 
@@ -402,14 +402,14 @@ cdef class Ring:
                 f"this iterator's worker threads live in process {self.process} and did not come "
                 f"along when it forked into {os.getpid()}; start a new pass here"
             )
-        acquire(&self.lock)
+        lock(&self.lock)
         if self.returned_at > 0:
             self.counters.consumer_seconds += requested_at - self.returned_at
             self.returned_at = 0
         self.counters.ready += self.ready_count
         while True:
             if self.takeable == 0 or self.closed or self.pass_number != pass_number:
-                release(&self.lock)
+                unlock(&self.lock)
                 return None
             step = self.next_take
             place = <int64_t>(step % <uint64_t>self.depth)
@@ -423,16 +423,16 @@ cdef class Ring:
                     self.claimable -= min(self.claimable, <uint64_t>1)
                     self.next_take += 1
                     self.takeable -= 1
-                    release(&self.lock)
+                    unlock(&self.lock)
                     return self.build_here(step, requested_at)
                 if self.lane is not None and self.may_claim():
                     step = self.next_claim
                     generation = self.generation
                     self.next_claim += 1
                     self.claimable -= 1
-                    release(&self.lock)
+                    unlock(&self.lock)
                     self.help_out(step, generation)
-                    acquire(&self.lock)
+                    lock(&self.lock)
                     continue
             self.sleep_until_notified()     # releases the lock and takes it again
         batch = self.slots[place].batch
@@ -448,7 +448,7 @@ cdef class Ring:
             self.next_claim - self.next_take <= <uint64_t>(self.depth // 2)
         ):
             notify(&self.workers)
-        release(&self.lock)
+        unlock(&self.lock)
         if state == NATIVE:
             error = None
             made = self.lane.finish(&batch)
@@ -457,10 +457,10 @@ cdef class Ring:
             self.entries[place] = None
         self.count_columns(made)
         cdef double now = seconds_now()
-        acquire(&self.lock)
+        lock(&self.lock)
         self.counters.wait_seconds += now - requested_at
         self.returned_at = now
-        release(&self.lock)
+        unlock(&self.lock)
         return step, made, error
 
     cdef int count_columns(self, batch) except -1:
@@ -477,7 +477,7 @@ cdef class Ring:
         cdef NativeBatch batch
         cdef Lane lane = self.lane
         cdef int status
-        cdef double now, cpu = thread_seconds()
+        cdef double now
         made = error = None
         if lane is not None:
             with nogil:
@@ -488,14 +488,14 @@ cdef class Ring:
             made, error = self.build(step)
         self.count_columns(made)
         now = seconds_now()
-        acquire(&self.lock)
+        lock(&self.lock)
         self.counters.batches += 1
         self.counters.build_seconds += now - requested_at
         self.counters.wait_seconds += now - requested_at
         self.returned_at = now
         if error is not None:
             self.claimable = 0
-        release(&self.lock)
+        unlock(&self.lock)
         return step, made, error
 
     cdef void help_out(self, uint64_t step, uint64_t generation):
@@ -509,9 +509,9 @@ cdef class Ring:
         if status != BUILT:
             self.build_object(step, generation, False, began)
             return
-        acquire(&self.lock)
+        lock(&self.lock)
         self.building += 1                  # deliver counts a builder out
-        release(&self.lock)
+        unlock(&self.lock)
         if not self.deliver(step, generation, &batch, seconds_now() - began):
             lane.drop(&batch)
 
@@ -520,11 +520,11 @@ cdef class Ring:
         notifies may still look at it when the sleeper has gone on.
         """
         cdef Waiter *waiter
-        acquire(&self.lock)
+        lock(&self.lock)
         waiter = self.spare
         if waiter != NULL:
             self.spare = waiter.next
-        release(&self.lock)
+        unlock(&self.lock)
         if waiter == NULL:
             waiter = <Waiter *>calloc(1, sizeof(Waiter))
             if waiter != NULL:
@@ -536,31 +536,31 @@ cdef class Ring:
         return waiter
 
     cdef void return_waiter(self, Waiter *waiter) noexcept nogil:
-        acquire(&self.lock)
+        lock(&self.lock)
         waiter.next = self.spare
         self.spare = waiter
-        release(&self.lock)
+        unlock(&self.lock)
 
     cdef int sleep_until_notified(self) except -1:
         """Sleep as a consumer. The lock is held before and after, and free where this raises."""
         cdef Waiter *me
         cdef PyLockStatus status
         cdef bint notified
-        release(&self.lock)
+        unlock(&self.lock)
         me = self.borrow_waiter()
-        acquire(&self.lock)
+        lock(&self.lock)
         # what the caller saw may have changed while the lock was free: it looks again
         if (
             self.slots[self.next_take % <uint64_t>self.depth].state != EMPTY
             or self.takeable == 0
             or (self.consumer_is_alone() and self.next_claim == self.next_take)
         ):
-            release(&self.lock)
+            unlock(&self.lock)
             self.return_waiter(me)
-            acquire(&self.lock)
+            lock(&self.lock)
             return 0
         push(&self.consumers, me)
-        release(&self.lock)
+        unlock(&self.lock)
         try:
             while True:
                 with nogil:
@@ -571,35 +571,35 @@ cdef class Ring:
                 if status == PY_LOCK_FAILURE:
                     self.recount_workers()
         except BaseException:
-            acquire(&self.lock)
+            lock(&self.lock)
             notified = not me.queued
             if notified:
                 notify(&self.consumers)     # the call was for this thread: pass it on
             else:
                 remove(&self.consumers, me)
-            release(&self.lock)
+            unlock(&self.lock)
             if notified:
                 PyThread_acquire_lock(me.semaphore, 1)
             self.return_waiter(me)
             raise
         self.return_waiter(me)
-        acquire(&self.lock)
+        lock(&self.lock)
         return 0
 
     cdef int recount_workers(self) except -1:
         """Count out threads that ended outside of ``work``: an asynchronous exception may do it."""
         cdef int64_t alive = sum([thread.is_alive() for thread in self.threads])
-        acquire(&self.lock)
+        lock(&self.lock)
         if alive < self.live:
             self.live = alive
             if alive == 0:
                 notify_all(&self.consumers)
-        release(&self.lock)
+        unlock(&self.lock)
         return 0
 
     def wait_ready(self, uint64_t pass_number):
         """Wait until ``take`` would not: for a thread that waits in an event loop's place."""
-        acquire(&self.lock)
+        lock(&self.lock)
         while (
             self.takeable > 0 and not self.closed and self.pass_number == pass_number
             and not self.consumer_is_alone()
@@ -607,7 +607,7 @@ cdef class Ring:
         ):
             self.sleep_until_notified()
         notify(&self.consumers)
-        release(&self.lock)
+        unlock(&self.lock)
 
 
 # Queues of sleeping threads, the last one first: its stack is in a cache. The ring's lock is held.

@@ -26,13 +26,13 @@ cdef extern from "atomics.h":
 
 cdef uint32_t generation        # of this process; at least 1
 
-cdef void wait_for(Lock *lock) noexcept nogil
+cdef void wait_for(Lock *wanted) noexcept nogil
 
 
-cdef inline void acquire(Lock *lock) noexcept nogil:
-    if not swap_if(&lock.word, 0, generation):
-        wait_for(lock)
+cdef inline void lock(Lock *mine) noexcept nogil:
+    if not swap_if(&mine.word, 0, generation):
+        wait_for(mine)
 
 
-cdef inline void release(Lock *lock) noexcept nogil:
-    write_word(&lock.word, 0)
+cdef inline void unlock(Lock *mine) noexcept nogil:
+    write_word(&mine.word, 0)

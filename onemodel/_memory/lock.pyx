@@ -8,14 +8,14 @@ cdef enum:
     SPINS = 200                 # reads before the processor is given away: a section is shorter
 
 
-cdef void wait_for(Lock *lock) noexcept nogil:
+cdef void wait_for(Lock *wanted) noexcept nogil:
     cdef uint32_t holder
     cdef int spins = 0
     while True:
-        holder = read_word(&lock.word)
+        holder = read_word(&wanted.word)
         # free, or held by a thread of the process that this one was forked from
         if holder == 0 or holder != generation:
-            if swap_if(&lock.word, holder, generation):
+            if swap_if(&wanted.word, holder, generation):
                 return
         spins += 1
         if spins >= SPINS:

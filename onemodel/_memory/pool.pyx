@@ -19,7 +19,7 @@ import numpy as np
 
 from onemodel._common.describe import shown
 from onemodel._common.integers import check_shape
-from onemodel._memory.lock cimport acquire, release
+from onemodel._memory.lock cimport lock, unlock
 
 __all__ = ["BufferPool", "PoolStats"]
 
@@ -28,7 +28,6 @@ cdef extern from "Python.h":
 
 cdef enum:
     NEAR_CLASSES = 5
-
 
 
 class PoolStats(NamedTuple):
@@ -122,10 +121,10 @@ cdef class BufferPool:
     def clear(self):
         """Free the memory that is not rented out."""
         cdef Header *header
-        acquire(&self.lock)
+        lock(&self.lock)
         header = self.evict(SIZE_CLASSES, self.bytes)
         self.most_out, self.most_asked = self.bytes_out, self.asked_out
-        release(&self.lock)
+        unlock(&self.lock)
         free_all(header)
 
     def __repr__(self):
@@ -147,7 +146,7 @@ cdef class BufferPool:
         cdef Header *evicted = NULL
         cdef void *raw
         cdef int64_t most, room
-        acquire(&self.lock)
+        lock(&self.lock)
         # All that are out may have at most twice what was ever asked for at once, also when as much
         # is asked for again: this one may have what its size and the largest of sums leave.
         room = max(self.most_asked, self.asked_out + size) + self.asked_out + size - self.bytes_out
@@ -171,19 +170,19 @@ cdef class BufferPool:
         self.rented += 1
         self.bytes_out += size
         self.most_out = max(self.most_out, self.bytes_out)
-        release(&self.lock)
+        unlock(&self.lock)
         free_all(evicted)
         if header != NULL:
             return header
         raw = PyMem_RawMalloc(<size_t>(size + 2 * ALIGNMENT))
         if raw == NULL:
-            acquire(&self.lock)
+            lock(&self.lock)
             self.allocated -= 1
             self.bytes -= size
             self.rented -= 1
             self.bytes_out -= size
             self.asked_out -= size
-            release(&self.lock)
+            unlock(&self.lock)
             return NULL
         # the header fills the cache line before the first aligned byte
         header = <Header *>((<uintptr_t>raw + ALIGNMENT - 1) & ~<uintptr_t>(ALIGNMENT - 1))
@@ -193,13 +192,13 @@ cdef class BufferPool:
         return header
 
     cdef void release(self, Header *header) noexcept nogil:
-        acquire(&self.lock)
+        lock(&self.lock)
         header.next = self.free_buffers[header.size_class]
         self.free_buffers[header.size_class] = header
         self.returned += 1
         self.bytes_out -= header.size
         self.asked_out -= header.asked
-        release(&self.lock)
+        unlock(&self.lock)
 
     cdef Header *pop(self, int first, int stop, int64_t largest) noexcept nogil:
         """Take a free buffer of the first class that has one, unless it is too large. The lock is

@@ -9,7 +9,7 @@ import numpy as np
 from onemodel._common.arrays import as_c_contiguous, image_text, is_masked, read_only
 from onemodel._common.integers import check_int32
 from onemodel._memory.arrays cimport CONTIGUOUS, Array, array_of
-from onemodel._memory.lock cimport acquire, release, write_word
+from onemodel._memory.lock cimport lock, unlock, write_word
 
 __all__ = ["Sample"]
 
@@ -80,9 +80,9 @@ cdef class Sample:
         # kernels read whole floats: an image at an odd address is copied, once
         image = self.image if self.image.flags.aligned else as_c_contiguous(self.image)
         PyObject_GetBuffer(image, &view, PyBUF_RECORDS_RO)
-        acquire(&self.lock)
+        lock(&self.lock)
         if self.resolved:       # another thread was faster
-            release(&self.lock)
+            unlock(&self.lock)
             PyBuffer_Release(&view)
             return None
         self.image_buffer = view
@@ -97,7 +97,7 @@ cdef class Sample:
         self.target_length = symbols.size
         self.label_value = label
         write_word(&self.resolved, 1)
-        release(&self.lock)
+        unlock(&self.lock)
         return None
 
 
