@@ -28,8 +28,6 @@ cdef extern from "Python.h":
 cdef enum:
     NEAR_CLASSES = 5
 
-cdef int64_t ANY_SIZE = 0x7FFFFFFFFFFFFFFF
-
 
 class PoolStats(NamedTuple):
     """Counters of a pool since it was made; ``bytes`` is what it has allocated and not freed."""
@@ -71,8 +69,8 @@ cdef class BufferPool:
     """Memory for batches: 64-byte aligned, in size classes, the buffer that came back last first.
 
     Memory returns when the last array, view or tensor on it is gone. The pool keeps what came
-    back, and holds no more than the buffers that were ever rented at once, which have at most
-    twice the bytes that were asked for. Calls are safe from several threads, and after a fork.
+    back, and holds no more than the buffers that were ever rented at once: at most three times the
+    bytes that were ever asked for at once, where their sizes change all the time. Calls are safe from several threads, and after a fork.
 
     >>> pool = BufferPool()
     >>> array = pool.rent((2, 3), "float32")
@@ -122,6 +120,7 @@ cdef class BufferPool:
         acquire(&self.lock)
         header = self.evict(SIZE_CLASSES, self.bytes)
         self.most_out = self.bytes_out
+        self.most_asked = self.asked_out
         release(&self.lock)
         free_all(header)
 
@@ -143,22 +142,21 @@ cdef class BufferPool:
         cdef Header *header
         cdef Header *evicted = NULL
         cdef void *raw
-        cdef int64_t most
+        cdef int64_t most, largest
         acquire(&self.lock)
-        # a free buffer up to twice as large serves as well, and spares an allocation
-        header = self.pop(class_number, class_number + NEAR_CLASSES, ANY_SIZE)
+        # A larger free buffer serves as well and spares an allocation, as long as all that are out
+        # have at most twice what was ever asked for at once.
+        largest = 2 * max(self.most_asked, self.asked_out + size) - self.bytes_out
+        header = self.pop(class_number, class_number + NEAR_CLASSES, largest)
         if header == NULL:
             most = max(self.most_out, self.bytes_out + size)
             if self.bytes + size > most:
-                # The pool is full of other sizes: use a larger buffer, as long as all that are out
-                # have at most twice what was asked for, or make room for this one.
-                header = self.pop(
-                    class_number + NEAR_CLASSES, SIZE_CLASSES,
-                    2 * (self.asked_out + size) - self.bytes_out,
-                )
+                # the pool is full of other sizes: use a much larger one, or make room for this one
+                header = self.pop(class_number + NEAR_CLASSES, SIZE_CLASSES, largest)
                 if header == NULL:
                     evicted = self.evict(SIZE_CLASSES, self.bytes + size - most)
         self.asked_out += size
+        self.most_asked = max(self.most_asked, self.asked_out)
         if header == NULL:
             self.allocated += 1
             self.bytes += size
