@@ -36,8 +36,8 @@ cdef class BufferPool:
     cdef int64_t bytes          # allocated and not freed
     cdef int64_t bytes_out      # rented now
     cdef int64_t asked_out      # of which this was asked for
+    cdef int64_t most_asked     # the largest asked_out there was
     cdef int64_t most_out       # the largest bytes_out there was: as much is kept
-    cdef int64_t most_asked     # the largest asked_out
 
     # `wanted` bytes, or NULL where there is no memory.
     cdef Header *acquire(self, int64_t wanted) noexcept nogil
