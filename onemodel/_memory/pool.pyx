@@ -70,8 +70,9 @@ cdef class BufferPool:
     """Memory for batches: 64-byte aligned, in size classes, the buffer that came back last first.
 
     Memory returns when the last array, view or tensor on it is gone. The pool keeps what came
-    back, and holds no more than the buffers that were ever rented at once: at most twice the
-    bytes that were ever asked for at once, where their sizes change all the time. Calls are safe from several threads, and after a fork.
+    back, and holds no more than the buffers that were ever rented at once. Where sizes change all
+    the time, that is at most twice the bytes that were ever asked for at once. Calls are safe from
+    several threads, and after a fork.
 
     >>> pool = BufferPool()
     >>> array = pool.rent((2, 3), "float32")
