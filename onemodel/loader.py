@@ -96,6 +96,8 @@ class DataLoader:
         self._dataset = dataset
         self._workers, self._prefetch = _check_workers(workers, prefetch)
         self._automatic = isinstance(workers, str)
+        # memory for many batches only where many workers turn out to help
+        self._window = DEPTH if self._automatic and prefetch is None else self._prefetch
         self._sampler = _make_sampler(
             dataset_length(dataset),
             batch_size,
@@ -276,6 +278,7 @@ class DataLoader:
             self._lane,
             workers=self._workers,
             depth=self._prefetch,
+            window=self._window,
             automatic=self._automatic,
         )
         prefetcher.busy = True

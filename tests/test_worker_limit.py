@@ -29,7 +29,14 @@ class Load:
         monkeypatch.setattr(concurrency, "perf_counter", lambda: self.now)
         self.period, self.consumer, self.computing = period, consumer, computing
         self.counted = dict.fromkeys(
-            ("wait_seconds", "consumer_seconds", "python_seconds", "python_cpu_seconds"), 0.0
+            (
+                "wait_seconds",
+                "consumer_seconds",
+                "python_builds",
+                "python_seconds",
+                "python_cpu_seconds",
+            ),
+            0.0,
         )
 
     def run(self, limit, batches):
@@ -42,8 +49,11 @@ class Load:
             self.now += seconds
             self.counted["consumer_seconds"] += self.consumer
             self.counted["wait_seconds"] += seconds - self.consumer
-            self.counted["python_seconds"] += seconds * level
-            self.counted["python_cpu_seconds"] += seconds * level * self.computing
+            # while the consumer works the workers are idle: a build takes its share of the period
+            building = self.period(level) * level
+            self.counted["python_builds"] += level > 0
+            self.counted["python_seconds"] += building
+            self.counted["python_cpu_seconds"] += building * self.computing
             if limit.due():
                 assert limit.choose(dict(self.counted)) == limit.level
         return levels

@@ -1,9 +1,13 @@
 """How many workers may build at once, measured while the loader runs.
 
 A batch does not depend on the number of workers, so it may change at any time. What counts is
-the time that passes between one batch and the next: workers that do not shorten it are parked.
-That is the case where building runs Python, whose threads take turns, and where the cores or the
-memory are busy already; a dataset that waits for a disk or a network is given all workers.
+the time that a batch costs: workers that do not shorten it are parked. That is the case where
+building runs Python, whose threads take turns, and where the cores or the memory are busy already;
+a dataset that waits for a disk or a network is given all workers.
+
+Where workers build with Python, a batch costs the time of its build over the number of workers:
+threads that take turns show in it at once, whatever the consumer does meanwhile. Else it costs the
+time that passes between one batch and the next.
 """
 
 from __future__ import annotations
@@ -20,8 +24,8 @@ WINDOW_SECONDS = 0.02  # of one measurement, and
 WINDOW_BATCHES = 8  # at least so many batches, or
 LONG_WINDOW_SECONDS = 0.25  # so long with fewer
 MOST_WINDOWS = 64  # between two trials
-BETTER = 0.95  # a further worker must shorten the time between batches to this part of it
-AS_GOOD = 1.02  # a worker less may lengthen it to this
+BETTER = 0.9  # a further worker must lower the cost of a batch to this part of it
+AS_GOOD = 1.05  # a worker less may raise it to this
 WAITING = 0.5  # a build that computes for less than this part of its time waits for something
 
 
@@ -36,7 +40,7 @@ class WorkerLimit:
     def __init__(self, lowest: int, highest: int, start: int) -> None:
         self._levels = [level for level in LEVELS if lowest <= level < highest] + [highest]
         self.level = start
-        self._before: tuple[int, float] | None = None  # the level and time that a trial must beat
+        self._before: tuple[int, float] | None = None  # the level and cost that a trial must beat
         self._settling = True
         self._may_jump = True
         self._way = 1  # up or down, of the next trial
@@ -62,8 +66,10 @@ class WorkerLimit:
     def choose(self, counted: dict[str, Any]) -> int:
         """Return the number of workers from now on."""
         # several threads may take batches: another one may just have begun a window
-        period = (perf_counter() - self._since) / max(1, self._batches)
+        cost = (perf_counter() - self._since) / max(1, self._batches)
         change = {name: counted[name] - self._counted.get(name, 0) for name in counted}
+        if self.level > 0 and change["python_builds"] > 0:
+            cost = change["python_seconds"] / change["python_builds"] / self.level
         first = not self._counted
         self._batches = 0
         self._since = perf_counter()
@@ -75,19 +81,20 @@ class WorkerLimit:
         )
         if (
             self._may_jump
+            and self.level <= 1  # several that take turns wait for each other
             and waited
             and self.level < self._levels[-1]
             and change["python_cpu_seconds"] < WAITING * change["python_seconds"]
             and change["wait_seconds"] > WAITING * change["consumer_seconds"]
         ):
-            self._before = (self.level, period)
+            self._before = (self.level, cost)
             self._may_jump = False
             return self._move(self._levels[-1])
         if self._settling:
             self._settling = False
             return self.level
         if self._before is not None:
-            return self._judge(period)
+            return self._judge(cost)
         self._windows += 1
         if self._windows >= self._pause:
             self._windows = 0
@@ -98,16 +105,16 @@ class WorkerLimit:
             if place + way not in levels and waited:
                 way = -way
             if place + way in levels:
-                self._before = (self.level, period)
+                self._before = (self.level, cost)
                 return self._move(self._levels[place + way])
         return self.level
 
-    def _judge(self, period: float) -> int:
+    def _judge(self, cost: float) -> int:
         assert self._before is not None
         level, before = self._before
         self._before = None
         limit = BETTER if self.level > level else AS_GOOD
-        if period <= limit * before:
+        if cost <= limit * before:
             self._pause = 1
             return self.level
         self._pause = min(2 * self._pause, MOST_WINDOWS)

@@ -62,7 +62,8 @@ class Prefetcher:
         entry: from a global step to (batch, error); it holds no loader.
         lane: builds without the GIL, or None.
         workers: the most threads; 0 builds on the consumer's thread.
-        depth: how many steps may be built or waiting ahead of the consumer.
+        depth: how many steps may be built or waiting ahead of the consumer, at most.
+        window: how many where one worker builds; twice the workers where that is more.
         automatic: whether the number of threads is chosen by measuring.
     """
 
@@ -73,17 +74,20 @@ class Prefetcher:
         *,
         workers: int,
         depth: int,
+        window: int,
         automatic: bool,
     ) -> None:
         self.workers = workers
         self.refused = 0
         self.busy = False  # a pass uses it
+        self._window = window
         self._limit: WorkerLimit | None = None
         start = workers
         if workers > 0 and (automatic or (lane is None and workers > 1)):
             start = 1
             self._limit = WorkerLimit(0 if automatic else 1, workers, start)
         self.ring = Ring(entry, lane, depth, start)
+        self._set_limit(start)
         _prefetchers[id(self)] = weakref.ref(self, _forget(id(self)))
 
     @property
@@ -111,8 +115,11 @@ class Prefetcher:
         before = self._limit.level
         level = self._limit.choose(self.ring.count())
         if level != before:
-            self.ring.set_limit(level)
+            self._set_limit(level)
             self._start_threads()
+
+    def _set_limit(self, level: int) -> None:
+        self.ring.set_limit(level, max(self._window, 2 * level))
 
     def _start_threads(self) -> None:
         """Start what is missing. A platform that refuses a thread is not asked again."""

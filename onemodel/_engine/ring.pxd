@@ -31,6 +31,7 @@ ctypedef struct Counters:
     int64_t ready               # finished ones found at each take, summed
     int64_t builds              # by worker threads
     double build_seconds
+    int64_t python_builds       # of builds those with Python, by workers
     double python_seconds       # of build_seconds what was built with Python, by workers
     double python_cpu_seconds   # what the threads computed in it
     int64_t real_columns        # of images, before and
@@ -58,6 +59,9 @@ cdef class Ring:
     cdef int64_t ready_count
     cdef int64_t building               # workers inside a build
     cdef int64_t limit                  # how many may be
+    cdef int64_t window                 # at most depth: how far ahead is built now
+    cdef int64_t processors             # that this process may use
+    cdef bint consumer_builds           # it came back at once and would wait: see most_building
     cdef int64_t live                   # worker threads
     cdef bint attached                  # a pass runs
     cdef uint64_t pass_number           # its number: who takes for an earlier one gets nothing
@@ -75,6 +79,7 @@ cdef class Ring:
         self, uint64_t step, uint64_t generation, NativeBatch *batch, double seconds
     ) noexcept nogil
     cdef bint builds_are_short(self) noexcept nogil
+    cdef int64_t most_building(self) noexcept nogil
     cdef bint consumer_is_alone(self) noexcept nogil
     cdef bint is_lost(self) noexcept
     cdef int recount_workers(self) except -1

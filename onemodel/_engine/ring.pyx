@@ -66,6 +66,10 @@ cdef class Ring:
         self.lane = lane
         self.depth = depth
         self.limit = limit
+        self.window = depth
+        self.processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (
+            os.cpu_count() or 1
+        )
         self.process = os.getpid()
         self.forks = fork_generation
         self.entries = [None] * depth
@@ -216,10 +220,14 @@ cdef class Ring:
         """How many worker threads there are."""
         return self.live
 
-    def set_limit(self, int64_t limit):
-        """Let so many workers build at once from now on; 0 lets the consumer build all."""
+    def set_limit(self, int64_t limit, int64_t window):
+        """Let so many workers build at once from now on; 0 lets the consumer build all.
+
+        Args:
+            window: how many steps may be built or waiting ahead, in [1, depth].
+        """
         lock(&self.lock)
-        self.limit = limit
+        self.limit, self.window = limit, min(max(window, 1), self.depth)
         notify_all(&self.workers)
         notify_all(&self.consumers)     # with no worker they build for themselves
         unlock(&self.lock)
@@ -275,7 +283,7 @@ cdef class Ring:
         while True:
             if self.closed:
                 break
-            if self.building < self.limit and self.may_claim():
+            if self.building < self.most_building() and self.may_claim():
                 step[0] = self.next_claim
                 generation[0] = self.generation
                 self.next_claim += 1
@@ -310,11 +318,17 @@ cdef class Ring:
     cdef bint may_claim(self) noexcept nogil:
         return (
             self.claimable > 0
-            and self.next_claim - self.next_take < <uint64_t>self.depth
+            and self.next_claim - self.next_take < <uint64_t>self.window
         )
 
     cdef bint builds_are_short(self) noexcept nogil:
         return self.lane is not None and self.mean_build < SHORT_BUILD
+
+    cdef int64_t most_building(self) noexcept nogil:
+        """How many workers may build now. A consumer that builds as well takes one processor."""
+        if self.consumer_builds and self.limit >= self.processors:
+            return max(self.processors - 1, 1)
+        return self.limit
 
     cdef bint consumer_is_alone(self) noexcept nogil:
         return self.limit == 0 or self.live <= 0
@@ -345,7 +359,7 @@ cdef class Ring:
         if step == self.next_take:
             notify(&self.consumers)
         # a worker that was woken for one step of several calls the next one
-        if self.may_claim() and self.building < self.limit and not self.builds_are_short():
+        if self.may_claim() and self.building < self.most_building() and not self.builds_are_short():
             notify(&self.workers)
 
     cdef void build_object(
@@ -375,6 +389,7 @@ cdef class Ring:
         lock(&self.lock)
         self.slots[place].state = OBJECT
         if by_worker:
+            self.counters.python_builds += 1
             self.counters.python_seconds += seconds
             self.counters.python_cpu_seconds += cpu
         if failed:
@@ -405,6 +420,9 @@ cdef class Ring:
         lock(&self.lock)
         if self.returned_at > 0:
             self.counters.consumer_seconds += requested_at - self.returned_at
+            self.consumer_builds = (
+                self.builds_are_short() and requested_at - self.returned_at < self.mean_build / 2
+            )
             self.returned_at = 0
         self.counters.ready += self.ready_count
         while True:
@@ -417,7 +435,7 @@ cdef class Ring:
             if state != EMPTY:
                 break
             alone = self.consumer_is_alone()
-            if alone or self.builds_are_short():
+            if alone or (self.builds_are_short() and self.building < self.processors):
                 if self.next_claim == step and (alone or self.claimable > 0):
                     self.next_claim += 1
                     self.claimable -= min(self.claimable, <uint64_t>1)
@@ -445,7 +463,7 @@ cdef class Ring:
         if self.slots[self.next_take % <uint64_t>self.depth].state != EMPTY:
             notify(&self.consumers)         # another thread may be waiting for that one
         if not self.builds_are_short() or (
-            self.next_claim - self.next_take <= <uint64_t>(self.depth // 2)
+            self.next_claim - self.next_take <= <uint64_t>(self.window // 2)
         ):
             notify(&self.workers)
         unlock(&self.lock)
