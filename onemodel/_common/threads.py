@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
-__all__ = ["can_start_threads"]
+__all__ = ["can_start_threads", "processors"]
 
 
 def can_start_threads() -> bool:
@@ -19,3 +20,14 @@ def can_start_threads() -> bool:
     if sys.platform == "emscripten":
         return bool(getattr(getattr(sys, "_emscripten_info", None), "pthreads", False))
     return sys.platform != "wasi"
+
+
+def processors() -> int:
+    """Return how many processors this process may use, at least 1.
+
+    >>> processors() >= 1
+    True
+    """
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, NoReturn, Self
 
 from onemodel._builders.lane import Lane
 from onemodel._common.integers import TWO_64
+from onemodel._common.threads import processors
 from onemodel._engine.concurrency import WorkerLimit
 from onemodel._engine.ring import Ring
 
@@ -83,9 +84,14 @@ class Prefetcher:
         self._window = window
         self._limit: WorkerLimit | None = None
         start = workers
-        if workers > 0 and (automatic or (lane is None and workers > 1)):
+        if automatic and lane is not None:
+            # a consumer that waits builds as well, so one processor is its own
+            workers = self.workers = min(workers, max(1, processors() - 1))
+            start = min(1, workers)
+        elif lane is None and workers > 1:
             start = 1
-            self._limit = WorkerLimit(0 if automatic else 1, workers, start)
+        if start < workers:
+            self._limit = WorkerLimit(0 if automatic and lane is None else 1, workers, start)
         self.ring = Ring(entry, lane, depth, start)
         self._set_limit(start)
         _prefetchers[id(self)] = weakref.ref(self, _forget(id(self)))
@@ -94,6 +100,11 @@ class Prefetcher:
     def level(self) -> int:
         """How many workers may build at once now."""
         return self.workers if self._limit is None else self._limit.level
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the number of workers is chosen while the loader runs."""
+        return self._limit is not None
 
     def begin(self, run: Pass) -> int:
         """Let the threads build the steps of a pass; return its number."""
@@ -235,7 +246,8 @@ class BatchSequence:
                     raise error
                 if self._finish is not None:
                     batch = self._finish(batch, step)
-                prefetcher.measure()
+                if prefetcher.is_measured:
+                    prefetcher.measure()
         except BaseException as error:
             # Without waiting for the workers: Ctrl-C must not hang on a slow dataset.
             self._fail(step, error)

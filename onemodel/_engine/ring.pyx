@@ -29,6 +29,7 @@ from onemodel._builders.lane cimport BUILT, Lane, NativeBatch
 
 import os
 
+from onemodel._common.threads import processors
 __all__ = ["Ring"]
 
 cdef extern from "pythread.h":
@@ -46,7 +47,7 @@ cdef enum:
     LONG_MICROSECONDS = 1000000     # a consumer that waited for so long looks after the workers
 
 # A native build shorter than this costs about what two sleeps cost. Then a consumer that would
-# wait builds a step itself, and sleeping workers are called when half of the ring is free.
+# wait builds a step itself, and sleeping workers are called when a quarter of the window is left.
 cdef double SHORT_BUILD = 1e-3
 
 
@@ -67,9 +68,7 @@ cdef class Ring:
         self.depth = depth
         self.limit = limit
         self.window = depth
-        self.processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (
-            os.cpu_count() or 1
-        )
+        self.processors = processors()
         self.process = os.getpid()
         self.forks = fork_generation
         self.entries = [None] * depth
@@ -112,7 +111,8 @@ cdef class Ring:
         self.attached = True
         self.returned_at = 0
         self.pass_number += 1
-        notify_all(&self.workers)
+        if self.may_claim():
+            notify_all(&self.workers)
         unlock(&self.lock)
         return self.pass_number
 
@@ -304,6 +304,8 @@ cdef class Ring:
                 continue
             if me.queued:
                 remove(&self.workers, me)
+                if self.attached:           # a pass began meanwhile, with enough built ahead
+                    continue
                 break
             # notified in this very moment: the token is there
             unlock(&self.lock)
@@ -463,7 +465,7 @@ cdef class Ring:
         if self.slots[self.next_take % <uint64_t>self.depth].state != EMPTY:
             notify(&self.consumers)         # another thread may be waiting for that one
         if not self.builds_are_short() or (
-            self.next_claim - self.next_take <= <uint64_t>(self.window // 2)
+            self.next_claim - self.next_take <= <uint64_t>(self.window // 4)
         ):
             notify(&self.workers)
         unlock(&self.lock)
