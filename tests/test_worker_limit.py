@@ -123,7 +123,7 @@ def test_time_between_two_passes_is_nobody_s(monkeypatch):
     limit = WorkerLimit(0, 4, 1)
     load.run(limit, 100)
     load.now += 3600.0
-    limit.restart()
+    limit.restart(dict(load.counted))
     assert not limit.due()
 
 

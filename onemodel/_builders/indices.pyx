@@ -19,7 +19,7 @@ from onemodel._common.overrides import is_own
 from onemodel._samplers.bucketing import BucketedSampler
 from onemodel._samplers.samplers import MixingSampler, SequentialSampler, ShuffledSampler
 
-__all__ = ["IndexPlan", "index_plan"]
+__all__ = ["IndexPlan", "are_indices", "index_plan"]
 
 
 cdef class IndexPlan:
@@ -184,3 +184,15 @@ cdef BucketedPlan bucketed_plan(sampler):
     plan.shuffle_slots = sampler.shuffle_slots
     plan.arrays = [None] * KEPT_PLANS
     return plan
+
+
+def are_indices(indices, int64_t length):
+    """Return whether an int64 array, contiguous and of rank 1, holds indices in [0, length) only."""
+    cdef Array given
+    cdef int64_t k
+    cdef uint64_t outside = 0
+    array_of(indices, b"q", 1, CONTIGUOUS, &given)
+    cdef const uint64_t *places = <const uint64_t *>given.data
+    for k in range(given.size):
+        outside |= places[k] >= <uint64_t>length        # a negative one as well
+    return outside == 0

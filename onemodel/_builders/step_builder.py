@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from onemodel._batch.key import BatchKey
 from onemodel._batch.notes import note_step
 from onemodel._batch.structure import map_arrays
+from onemodel._builders.indices import are_indices
 from onemodel._common.describe import describe
 from onemodel._simd.float_mode import DefaultFloatMode
 
@@ -142,6 +143,13 @@ def dataset_length(dataset: Any) -> int:
 
 def _check_batch_indices(indices: Any, length: int, sampler: Any) -> NDArray[np.int64]:
     values = np.asarray(indices)
+    if (
+        values.dtype == np.int64
+        and values.ndim == 1
+        and values.flags.c_contiguous
+        and are_indices(values, length)
+    ):
+        return values
     if values.ndim != 1 or values.dtype.kind not in "iu":
         raise TypeError(
             f"sampler must return integers [B], got {values.dtype} {list(values.shape)} "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
 
 __all__ = ["can_start_threads", "processors"]
 
@@ -22,8 +23,9 @@ def can_start_threads() -> bool:
     return sys.platform != "wasi"
 
 
+@cache
 def processors() -> int:
-    """Return how many processors this process may use, at least 1.
+    """Return how many processors this process could use when it was first asked, at least 1.
 
     >>> processors() >= 1
     True

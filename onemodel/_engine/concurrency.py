@@ -33,15 +33,15 @@ class WorkerLimit:
     """Chooses the number of workers by trial, between ``lowest`` and ``highest``.
 
     The consumer calls ``due`` for each batch and, where that is true, ``choose`` with what the
-    ring has counted. A trial lasts for two windows, of which the first is not measured: it still
-    delivers what was built before. Trials that bring nothing become rarer.
+    ring has counted. A trial is one window, after a few batches that are not measured: they were
+    begun before. Trials that bring nothing become rarer.
     """
 
     def __init__(self, lowest: int, highest: int, start: int) -> None:
         self._levels = [level for level in LEVELS if lowest <= level < highest] + [highest]
         self.level = start
         self._before: tuple[int, float] | None = None  # the level and cost that a trial must beat
-        self._settling = True
+        self._settling = False
         self._may_jump = True
         self._way = 1  # up or down, of the next trial
         self._windows = 0
@@ -50,15 +50,17 @@ class WorkerLimit:
         self._since = perf_counter()
         self._counted: dict[str, Any] = {}
 
-    def restart(self) -> None:
+    def restart(self, counted: dict[str, Any]) -> None:
         """Begin a window: time that passed outside of a pass is nobody's."""
         self._batches = 0
         self._since = perf_counter()
-        self._counted = {}
+        self._counted = counted
 
     def due(self) -> bool:
         """Count one batch; whether a window is over."""
         self._batches += 1
+        if self._settling:
+            return self._batches > self.level + 1  # those that were begun before
         if self._batches >= WINDOW_BATCHES:
             return perf_counter() - self._since >= WINDOW_SECONDS
         return perf_counter() - self._since >= LONG_WINDOW_SECONDS
@@ -70,12 +72,9 @@ class WorkerLimit:
         change = {name: counted[name] - self._counted.get(name, 0) for name in counted}
         if self.level > 0 and change["python_builds"] > 0:
             cost = change["python_seconds"] / change["python_builds"] / self.level
-        first = not self._counted
         self._batches = 0
         self._since = perf_counter()
         self._counted = counted
-        if first:
-            return self.level
         waited = change["wait_seconds"] > 0.05 * (
             change["wait_seconds"] + change["consumer_seconds"]
         )

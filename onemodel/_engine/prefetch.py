@@ -115,7 +115,7 @@ class Prefetcher:
             run.start % TWO_64, min(steps, most), min(ahead, most - min(steps, most))
         )
         if self._limit is not None:
-            self._limit.restart()
+            self._limit.restart(self.ring.count())
         self._start_threads()
         return number
 

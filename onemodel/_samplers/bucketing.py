@@ -50,7 +50,7 @@ class BucketedSampler(OrderSampler):
     [[4, 2], [1, 3], [0, 5]]
     """
 
-    _made = OrderSampler._made | {"_plans", "_lock", "_process", "_lengths_digest"}
+    _made = OrderSampler._made | {"_plans", "_lock", "_process", "_lengths_digest", "_shuffled"}
 
     lengths: Argument[NDArray[np.int64]] = Argument(
         "lengths", "The length of each item: a copy of what was given, read-only."
@@ -87,6 +87,7 @@ class BucketedSampler(OrderSampler):
         }
         steps = count_steps(n, batch_size, drop_last)
         super().__init__(BucketedSampler, arguments, n, steps)
+        self._shuffled = shuffle_slots
         self._plans: dict[tuple[int, int], NDArray[np.int64]] = {}
         self._lock = threading.Lock()
         self._process = os.getpid()
@@ -94,11 +95,11 @@ class BucketedSampler(OrderSampler):
 
     def batch_indices(self, seed: int, epoch: int, step: int) -> NDArray[np.int64]:
         """Return the indices of one batch, int64."""
-        seed, epoch, step = check_coordinates(self, seed, epoch, step)
-        place = keyed_order(self.steps_per_epoch, seed, epoch, 1, PLACE_STREAM)
-        first = place.inverse(step) * self.batch_size
-        batch = self.plan(seed, epoch)[first : first + self.batch_size]
-        if not self.shuffle_slots or len(batch) < 2:
+        seed, epoch, step = check_coordinates(self._steps, seed, epoch, step)
+        place = keyed_order(self._steps, seed, epoch, 1, PLACE_STREAM)
+        first = place.inverse(step) * self._size
+        batch = self._plan(seed, epoch)[first : first + self._size]
+        if not (self._shuffled and len(batch) > 1):
             return batch.copy()
         slots = KeyedPermutation(len(batch), derive(seed, epoch, step, 0, SLOT_STREAM))
         return batch[slots[:]]
@@ -108,7 +109,10 @@ class BucketedSampler(OrderSampler):
 
         A batch's place in the epoch is drawn for each; ``batch_indices`` knows it.
         """
-        key = (check_uint64("seed", seed), check_uint64("epoch", epoch))
+        return self._plan(check_uint64("seed", seed), check_uint64("epoch", epoch))
+
+    def _plan(self, seed: int, epoch: int) -> NDArray[np.int64]:
+        key = (seed, epoch)
         plan = self._plans.get(key)
         if plan is None:
             if self._process != os.getpid():  # a forked child may have inherited a taken lock
@@ -116,7 +120,7 @@ class BucketedSampler(OrderSampler):
             with self._lock:
                 plan = self._plans.get(key)
                 if plan is None:
-                    plan = self._build(*key)
+                    plan = self._build(seed, epoch)
                     plan.flags.writeable = False
                     self._plans = {**dict(list(self._plans.items())[-1:]), key: plan}
         return plan

@@ -60,16 +60,16 @@ def count_steps(n: int, batch_size: int, drop_last: bool) -> int:
     return steps
 
 
-def check_coordinates(sampler: Sampler, seed: Any, epoch: Any, step: Any) -> tuple[int, int, int]:
-    """Check the arguments of ``batch_indices``; step must be in [0, steps_per_epoch)."""
+def check_coordinates(steps: int, seed: Any, epoch: Any, step: Any) -> tuple[int, int, int]:
+    """Check the arguments of ``batch_indices``; step must be in [0, steps)."""
     if type(seed) is type(epoch) is type(step) is int and (
-        0 <= seed < TWO_64 and 0 <= epoch < TWO_64 and 0 <= step < sampler.steps_per_epoch
+        0 <= seed < TWO_64 and 0 <= epoch < TWO_64 and 0 <= step < steps
     ):
         return seed, epoch, step  # the loader's own, as every batch asks with them
     return (
         check_uint64("seed", seed),
         check_uint64("epoch", epoch),
-        check_integer("step", step, 0, sampler.steps_per_epoch),
+        check_integer("step", step, 0, steps),
     )
 
 
@@ -95,7 +95,7 @@ class OrderSampler(Configured):
     """
 
     # What __init__ makes of the arguments: a pickle leaves it out.
-    _made = frozenset({"_n", "_steps"})
+    _made = frozenset({"_n", "_steps", "_size"})
 
     batch_size: Argument[int] = Argument("batch_size", "How many slots a full batch has.")
 
@@ -103,6 +103,7 @@ class OrderSampler(Configured):
         configure(self, owner, arguments)
         self._n = n
         self._steps = steps
+        self._size: int = arguments["batch_size"]
 
     def __getattr__(self, name: str) -> Any:
         # reached only where an attribute is missing
@@ -153,9 +154,9 @@ class SequentialSampler(OrderSampler):
 
     def batch_indices(self, seed: int, epoch: int, step: int) -> NDArray[np.int64]:
         """Return the indices of one batch, int64."""
-        _, _, step = check_coordinates(self, seed, epoch, step)
-        first = step * self.batch_size
-        return np.arange(first, min(first + self.batch_size, self.n), dtype=np.int64)
+        _, _, step = check_coordinates(self._steps, seed, epoch, step)
+        first = step * self._size
+        return np.arange(first, min(first + self._size, self._n), dtype=np.int64)
 
 
 class ShuffledSampler(SequentialSampler):
@@ -170,9 +171,9 @@ class ShuffledSampler(SequentialSampler):
 
     def batch_indices(self, seed: int, epoch: int, step: int) -> NDArray[np.int64]:
         """Return the indices of one batch, int64."""
-        seed, epoch, step = check_coordinates(self, seed, epoch, step)
-        first = step * self.batch_size
-        return keyed_order(self.n, seed, epoch, 0, ORDER_STREAM)[first : first + self.batch_size]
+        seed, epoch, step = check_coordinates(self._steps, seed, epoch, step)
+        first = step * self._size
+        return keyed_order(self._n, seed, epoch, 0, ORDER_STREAM)[first : first + self._size]
 
 
 class MixingSampler(OrderSampler):
@@ -253,8 +254,8 @@ class MixingSampler(OrderSampler):
 
     def batch_indices(self, seed: int, epoch: int, step: int) -> NDArray[np.int64]:
         """Return the indices of one batch, int64."""
-        seed, epoch, step = check_coordinates(self, seed, epoch, step)
-        out = np.empty(self.batch_size, np.int64)
+        seed, epoch, step = check_coordinates(self._steps, seed, epoch, step)
+        out = np.empty(self._size, np.int64)
         mixing.draw_indices(*self._sources, seed, epoch, step, out)
         return out
 

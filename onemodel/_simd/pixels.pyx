@@ -44,6 +44,13 @@ def bytes_to_planar(pixels, scale, shift, out):
     ):
         raise ValueError("scale, shift and out must fit the pixels")
     target = <float *>filled.data
+    if channels == 3 and step == 3 and given.strides[2] == 1 and given.strides[0] == 3 * width:
+        with nogil:
+            loops.planar3(
+                target, <const uint8_t *>given.data, height, width, <const float *>scales.data,
+                <const float *>shifts.data, 0, 0
+            )
+        return
     if step == 1 and given.strides[0] == width:     # rows one after another are one long row
         height, width = 1, height * width
     with nogil:

@@ -39,7 +39,6 @@ def scale_and_shift(
     >>> scale_and_shift(0.5, 0.5, 1)
     (array([0.00784314], dtype=float32), array([1.], dtype=float32))
     """
-    channels = check_integer("channels", channels, 1, 2**31)
     try:
         return _remembered(mean, std, channels)
     except TypeError:  # a list can't be remembered; what is wrong is refused again
@@ -49,6 +48,7 @@ def scale_and_shift(
 def _computed(
     mean: Numbers, std: Numbers, channels: int
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    channels = check_integer("channels", channels, 1, 2**31)
     means = channel_numbers("mean", mean, channels)
     stds = channel_numbers("std", std, channels)
     if not all(value > 0 for value in stds):
