@@ -1,5 +1,6 @@
 """The ring's fields. What each method guarantees is in ring.pyx."""
 
+from cpython.object cimport PyObject
 from cpython.pythread cimport PyThread_type_lock
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -10,13 +11,14 @@ from onemodel._builders.lane cimport Lane, NativeBatch
 ctypedef enum SlotState:
     EMPTY                       # nobody has built the step yet
     NATIVE                      # Slot.batch holds it
-    OBJECT                      # Ring.entries holds it
+    OBJECT                      # Slot.entry holds it
 
 
 ctypedef struct Slot:
     SlotState state
     double seconds              # it took to build
     NativeBatch batch
+    PyObject *entry             # a reference of the slot's own to (batch, error)
 
 
 # A thread that sleeps until another one releases its semaphore.
@@ -43,7 +45,6 @@ ctypedef struct Counters:
 cdef class Ring:
     cdef readonly Lane lane             # or None
     cdef readonly object build          # build(step) -> (batch, error); it never raises
-    cdef list entries                   # of slots whose state is OBJECT
     cdef readonly list threads          # that were started: asked only where a wait is long
     cdef readonly int64_t depth
     cdef int64_t process

@@ -11,6 +11,7 @@ never across a call to Python (see lock.pxd); threads that wait sleep on a semap
 
 cimport cython
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.object cimport PyObject
 from cpython.pythread cimport (
     PY_LOCK_ACQUIRED,
     PY_LOCK_FAILURE,
@@ -21,6 +22,7 @@ from cpython.pythread cimport (
     PyThread_release_lock,
     PyThread_type_lock,
 )
+from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 
@@ -71,7 +73,6 @@ cdef class Ring:
         self.processors = processors()
         self.process = os.getpid()
         self.forks = fork_generation
-        self.entries = [None] * depth
         self.threads = []
         self.slots = <Slot *>calloc(depth, sizeof(Slot))
         if self.slots == NULL:
@@ -155,6 +156,7 @@ cdef class Ring:
         """Empty every slot. Nothing is delivered meanwhile: the generation has passed."""
         cdef NativeBatch batch
         cdef SlotState state
+        cdef PyObject *entry = NULL
         cdef int64_t k
         for k in range(self.depth if self.slots != NULL else 0):
             lock(&self.lock)
@@ -162,12 +164,12 @@ cdef class Ring:
             if state != EMPTY:
                 self.slots[k].state = EMPTY
                 self.ready_count -= 1
-                batch = self.slots[k].batch
+                batch, entry = self.slots[k].batch, self.slots[k].entry
             unlock(&self.lock)
             if state == NATIVE:
                 self.lane.drop(&batch)
             elif state == OBJECT:
-                self.entries[k] = None
+                Py_XDECREF(entry)
 
     cdef bint is_lost(self) noexcept:
         """Whether this process was forked from one that has the worker threads.
@@ -361,7 +363,11 @@ cdef class Ring:
         if step == self.next_take:
             notify(&self.consumers)
         # a worker that was woken for one step of several calls the next one
-        if self.may_claim() and self.building < self.most_building() and not self.builds_are_short():
+        if (
+            not self.builds_are_short()
+            and self.may_claim()
+            and self.building < self.most_building()
+        ):
             notify(&self.workers)
 
     cdef void build_object(
@@ -379,25 +385,24 @@ cdef class Ring:
             failed = True
         cpu = thread_seconds() - cpu
         cdef double seconds = seconds_now() - began
+        Py_INCREF(entry)                    # the slot's, or given up below
         lock(&self.lock)
         if by_worker:
             self.building -= 1
         wanted = generation == self.generation and not self.closed
+        if wanted:
+            self.slots[place].entry = <PyObject *>entry
+            self.slots[place].state = OBJECT
+            if by_worker:
+                self.counters.python_builds += 1
+                self.counters.python_seconds += seconds
+                self.counters.python_cpu_seconds += cpu
+            if failed:
+                self.claimable = 0          # nobody gets past this step
+            self.settle(step, seconds)
         unlock(&self.lock)
         if not wanted:
-            return
-        # With the GIL: nobody drops the slots or starts another position between these lines.
-        self.entries[place] = entry
-        lock(&self.lock)
-        self.slots[place].state = OBJECT
-        if by_worker:
-            self.counters.python_builds += 1
-            self.counters.python_seconds += seconds
-            self.counters.python_cpu_seconds += cpu
-        if failed:
-            self.claimable = 0              # nobody gets past this step
-        self.settle(step, seconds)
-        unlock(&self.lock)
+            Py_XDECREF(<PyObject *>entry)
 
     # The consumer
 
@@ -413,6 +418,7 @@ cdef class Ring:
         cdef uint64_t step, generation
         cdef int64_t place
         cdef bint alone
+        cdef PyObject *entry = NULL
         cdef double requested_at = seconds_now()
         if self.is_lost():
             raise RuntimeError(
@@ -455,7 +461,7 @@ cdef class Ring:
                     lock(&self.lock)
                     continue
             self.sleep_until_notified()     # releases the lock and takes it again
-        batch = self.slots[place].batch
+        batch, entry = self.slots[place].batch, self.slots[place].entry
         self.slots[place].state = EMPTY
         self.ready_count -= 1
         self.next_take += 1
@@ -473,8 +479,8 @@ cdef class Ring:
             error = None
             made = self.lane.finish(&batch)
         else:
-            made, error = <tuple>self.entries[place]
-            self.entries[place] = None
+            made, error = <tuple>entry
+            Py_XDECREF(entry)
         self.count_columns(made)
         cdef double now = seconds_now()
         lock(&self.lock)

@@ -95,10 +95,10 @@ class BucketedSampler(OrderSampler):
 
     def batch_indices(self, seed: int, epoch: int, step: int) -> NDArray[np.int64]:
         """Return the indices of one batch, int64."""
-        seed, epoch, step = check_coordinates(self._steps, seed, epoch, step)
-        place = keyed_order(self._steps, seed, epoch, 1, PLACE_STREAM)
+        seed, epoch, step = check_coordinates(self.steps_per_epoch, seed, epoch, step)
+        place = keyed_order(self.steps_per_epoch, seed, epoch, 1, PLACE_STREAM)
         first = place.inverse(step) * self._size
-        batch = self._plan(seed, epoch)[first : first + self._size]
+        batch = self.plan(seed, epoch)[first : first + self._size]
         if not (self._shuffled and len(batch) > 1):
             return batch.copy()
         slots = KeyedPermutation(len(batch), derive(seed, epoch, step, 0, SLOT_STREAM))
@@ -109,10 +109,7 @@ class BucketedSampler(OrderSampler):
 
         A batch's place in the epoch is drawn for each; ``batch_indices`` knows it.
         """
-        return self._plan(check_uint64("seed", seed), check_uint64("epoch", epoch))
-
-    def _plan(self, seed: int, epoch: int) -> NDArray[np.int64]:
-        key = (seed, epoch)
+        key = (check_uint64("seed", seed), check_uint64("epoch", epoch))
         plan = self._plans.get(key)
         if plan is None:
             if self._process != os.getpid():  # a forked child may have inherited a taken lock
@@ -120,7 +117,7 @@ class BucketedSampler(OrderSampler):
             with self._lock:
                 plan = self._plans.get(key)
                 if plan is None:
-                    plan = self._build(seed, epoch)
+                    plan = self._build(*key)
                     plan.flags.writeable = False
                     self._plans = {**dict(list(self._plans.items())[-1:]), key: plan}
         return plan

@@ -154,7 +154,7 @@ class SequentialSampler(OrderSampler):
 
     def batch_indices(self, seed: int, epoch: int, step: int) -> NDArray[np.int64]:
         """Return the indices of one batch, int64."""
-        _, _, step = check_coordinates(self._steps, seed, epoch, step)
+        _, _, step = check_coordinates(self.steps_per_epoch, seed, epoch, step)
         first = step * self._size
         return np.arange(first, min(first + self._size, self._n), dtype=np.int64)
 
@@ -171,7 +171,7 @@ class ShuffledSampler(SequentialSampler):
 
     def batch_indices(self, seed: int, epoch: int, step: int) -> NDArray[np.int64]:
         """Return the indices of one batch, int64."""
-        seed, epoch, step = check_coordinates(self._steps, seed, epoch, step)
+        seed, epoch, step = check_coordinates(self.steps_per_epoch, seed, epoch, step)
         first = step * self._size
         return keyed_order(self._n, seed, epoch, 0, ORDER_STREAM)[first : first + self._size]
 
@@ -254,7 +254,7 @@ class MixingSampler(OrderSampler):
 
     def batch_indices(self, seed: int, epoch: int, step: int) -> NDArray[np.int64]:
         """Return the indices of one batch, int64."""
-        seed, epoch, step = check_coordinates(self._steps, seed, epoch, step)
+        seed, epoch, step = check_coordinates(self.steps_per_epoch, seed, epoch, step)
         out = np.empty(self._size, np.int64)
         mixing.draw_indices(*self._sources, seed, epoch, step, out)
         return out
