@@ -9,7 +9,7 @@ BIN = $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 SOURCES = $(wildcard onemodel/*/*.pyx onemodel/*/*.pxd onemodel/*/*.h)
 
-.PHONY: test lint build bench stress wasm wasm-test wasm-browser-test wasm-benchmark clean
+.PHONY: test lint build bench stress free-threaded wasm wasm-test wasm-browser-test wasm-benchmark clean
 
 test: lint
 	$(BIN)/python -m pytest
@@ -44,6 +44,10 @@ bench: build
 # Every way to end a run, 200 times each; CI runs each five times, in tests/test_stress.py.
 stress: build
 	$(BIN)/python tools/stress.py
+
+# The suite on a CPython without the GIL, built from Debian's source package into a cache.
+free-threaded:
+	tools/free-threaded.sh
 
 wasm:
 	wasm/build.sh
