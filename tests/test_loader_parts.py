@@ -16,7 +16,14 @@ from support import (
 )
 
 import onemodel
-from onemodel import BatchKey, DataLoader, ImageBatchCollator, Sample, ShuffledSampler
+from onemodel import (
+    BatchKey,
+    DataLoader,
+    ImageBatchCollator,
+    Sample,
+    SequentialSampler,
+    ShuffledSampler,
+)
 
 
 def test_custom_collate_gets_samples_and_key():
@@ -133,3 +140,31 @@ def test_samplers_made_from_ours_are_checked():
     loader = DataLoader(samples, sampler=Wrong(4, 4), collate=ImageBatchCollator())
     with pytest.raises(IndexError, match="got -1 to 2"):
         loader[0]
+
+
+class FromColumns:
+    """A collator of a user's own that fulfils the protocol of column collators."""
+
+    def __call__(self, samples, key):
+        raise AssertionError("asked with samples")
+
+    def from_columns(self, columns, key):
+        return {"widths": columns.arrays["widths"][key.indices], "step": np.array([key.step])}
+
+
+def test_a_collator_of_ones_own_is_handed_the_columns():
+    table = onemodel.datasets.ImageTable.from_arrays(
+        [np.zeros((2, width), np.uint8) for width in range(3, 9)]
+    )
+    loader = DataLoader(table, sampler=SequentialSampler(6, 2), collate=FromColumns())
+    assert [batch["widths"].tolist() for batch in loader] == [[3, 4], [5, 6], [7, 8]]
+
+
+def test_an_overridden_call_is_asked_with_samples():
+    class Counting(FromColumns):
+        def __call__(self, samples, key):
+            return np.array([len(samples)])
+
+    table = onemodel.datasets.ImageTable.from_arrays([np.zeros((2, 3), np.uint8)] * 4)
+    loader = DataLoader(table, sampler=SequentialSampler(4, 2), collate=Counting())
+    assert [batch.tolist() for batch in loader] == [[2], [2]]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from operator import length_hint
-from typing import Any
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
 from onemodel._batch.key import BatchKey
 from onemodel._batch.notes import note_slot
 from onemodel._builders.foreign_dataset import gives_many
-from onemodel._collate.collator import ImageBatchCollator
 from onemodel._collate.inputs import gather_samples
 from onemodel._common.describe import describe
 from onemodel._common.overrides import is_own
@@ -20,7 +19,18 @@ from onemodel.datasets.columns import Columns
 from onemodel.datasets.image_table import ImageTable
 from onemodel.datasets.sample import Sample
 
-__all__ = ["SampleBatchBuilder", "columns_of"]
+__all__ = ["ColumnCollator", "SampleBatchBuilder", "columns_of", "takes_columns"]
+
+
+@runtime_checkable
+class ColumnCollator(Protocol):
+    """A collator that makes the same batch from a dataset's columns as from its samples."""
+
+    def __call__(self, samples: list[Sample], key: BatchKey) -> Any:
+        """Return the batch of ``samples``."""
+
+    def from_columns(self, columns: Columns, key: BatchKey) -> Any:
+        """Return the batch of the images at ``key.indices``."""
 
 
 class SampleBatchBuilder:
@@ -31,7 +41,7 @@ class SampleBatchBuilder:
             asked for a whole batch. A dataset with ``columns`` is read without one object a
             sample where no transform needs them.
         transform: ``transform(rng, sample) -> Sample``, stream 0, or None.
-        collate: ``collate(samples, key) -> batch``.
+        collate: ``collate(samples, key) -> batch``; a ``ColumnCollator`` is handed the columns.
     """
 
     def __init__(
@@ -45,11 +55,7 @@ class SampleBatchBuilder:
         self.collate = collate
         self.columns = columns_of(dataset)
         self._build_columns: Callable[[BatchKey], Any] | None = None
-        if (
-            transform is None
-            and self.columns is not None
-            and is_own(collate, ImageBatchCollator, "__call__", "from_columns")
-        ):
+        if transform is None and self.columns is not None and takes_columns(collate):
             self._build_columns = partial(collate.from_columns, self.columns)
 
     def build(self, key: BatchKey) -> Any:
@@ -114,3 +120,26 @@ def columns_of(dataset: Any) -> Columns | None:
         return None
     columns = dataset.columns
     return columns if isinstance(columns, Columns) else None
+
+
+def takes_columns(collate: Any) -> TypeGuard[ColumnCollator]:
+    """Return whether ``collate.from_columns`` says the same as ``collate(samples, key)``.
+
+    A class that overrides the call and inherits ``from_columns`` says something else.
+
+    >>> from onemodel import ImageBatchCollator
+    >>> class Counting(ImageBatchCollator):
+    ...     def __call__(self, samples, key):
+    ...         return len(samples)
+    >>> takes_columns(ImageBatchCollator()), takes_columns(Counting())
+    (True, False)
+    """
+    if not isinstance(collate, ColumnCollator):
+        return False
+    own = getattr(collate, "__dict__", {})
+    for kind in type(collate).__mro__:  # whichever of the two comes first decides
+        if "from_columns" in kind.__dict__:
+            return "from_columns" not in own
+        if "__call__" in kind.__dict__:
+            return False
+    return False  # from_columns is an attribute that a wrapper delegates
