@@ -287,10 +287,10 @@ class DataLoader:
 
     def _release(self, prefetcher: Prefetcher) -> None:
         """Take the threads of a pass that has ended; one set of them is kept."""
-        prefetcher.busy = False
-        if prefetcher in self._prefetchers[1:]:
+        if prefetcher in self._prefetchers[1:]:  # still busy: no other thread may begin a pass there
             prefetcher.close()
             self._drop(prefetcher)
+        prefetcher.busy = False
 
     def _drop(self, prefetcher: Prefetcher) -> None:
         """Forget a ring; what it counted stays."""

@@ -591,3 +591,73 @@ def test_async_for_under_asyncio_does_not_block_the_loop(needs_threads):
         return taken
 
     assert indices_of(asyncio.run(consume())) == expected_indices(range(8))
+
+
+def test_a_pass_that_ends_takes_its_threads_from_nobody(needs_threads):
+    """A ring that is not kept is closed by the pass that had it, before another one may use it."""
+    with DataLoader(ArrayDataset(np.arange(8)), batch_size=4, workers=1) as loader:
+        first, second = loader.steps(0, 2), loader.steps(0, 2)
+        next(first), next(second)
+        other = loader._prefetchers[1]
+        begun = []
+        close = other.close
+
+        def begin_meanwhile():
+            first.close()  # what another thread does here
+            other_pass = loader.steps(0, 4)
+            begun.append((other_pass, next(other_pass)))
+            held = loader.steps(0, 4)
+            begun.append((held, next(held)))
+            close()
+
+        other.close = begin_meanwhile
+        second.close()
+        for stream, batch in begun:
+            assert [batch.tolist(), *(each.tolist() for each in stream)] == [
+                [0, 1, 2, 3], [4, 5, 6, 7]
+            ] * 2  # fmt: skip
+
+
+class Gated:
+    """A target that refuses to be read by the thread "gated", once that may go on."""
+
+    def __init__(self):
+        self.entered, self.leave = threading.Event(), threading.Event()
+
+    def __iter__(self):
+        return iter([1])
+
+    def __array__(self, dtype=None, copy=None):
+        if threading.current_thread().name == "gated":
+            self.entered.set()
+            self.leave.wait(60)
+            raise ValueError("not here")
+        return np.array([1], np.int32)
+
+
+def test_an_error_of_a_pass_that_is_over_stops_no_other(needs_threads):
+    """One of two threads still builds the last step when the other one begins the next pass."""
+    target = Gated()
+    listed = [*LISTED[:3], onemodel.Sample(LISTED[0].image, target)]
+    with DataLoader(
+        listed, batch_size=2, collate=ImageBatchCollator(), workers=1, prefetch=1
+    ) as loader:
+        stream = loader.steps(1, 2)
+        errors = []
+
+        def build():
+            try:
+                next(stream)
+            except TypeError as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=build, name="gated")
+        thread.start()
+        until(lambda: target.entered.is_set() or not thread.is_alive())
+        assert next(stream, None) is None
+        following = loader.steps(0, 400)
+        next(following)
+        target.leave.set()
+        thread.join()
+        assert len(list(following)) == 399
+    assert len(errors) == target.entered.is_set()  # else the worker was faster

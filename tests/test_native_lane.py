@@ -429,3 +429,44 @@ def test_the_twin_s_sample_is_none_of_ours():
     loader = DataLoader([twin.Sample(*LINES[0])] * 4, 2, collate=ImageBatchCollator())
     with loader, refused(TypeError, "Sample"):
         next(iter(loader))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_list_that_shrinks_while_a_batch_is_made_of_it(workers):
+    """What resolves a sample is the user's code, and may do anything."""
+
+    class Emptying:
+        def __iter__(self):
+            return iter([1])
+
+        def __array__(self, dtype=None, copy=None):
+            listed.clear()
+            return np.array([1], np.int32)
+
+    listed = [*SAMPLES]
+    listed[0] = Sample(SAMPLES[0].image, Emptying())
+    options = {"batch_size": COUNT, "collate": ImageBatchCollator(), "workers": workers}
+    with DataLoader(listed, **options) as loader, refused(ValueError, "dataset", COUNT):
+        next(iter(loader))
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_interrupt_while_an_epoch_is_planned(workers, monkeypatch):
+    """The lane asks for the plan where no error can be raised: it comes a moment later."""
+    planned = []
+    build = om.BucketedSampler._build
+
+    def interrupted(sampler, seed, epoch):
+        if not planned:
+            planned.append(epoch)
+            raise KeyboardInterrupt
+        return build(sampler, seed, epoch)
+
+    monkeypatch.setattr(om.BucketedSampler, "_build", interrupted)
+    sampler = SAMPLERS["bucketed"](True)
+    dataset = ArrayDataset(np.arange(COUNT))
+    with DataLoader(dataset, sampler=sampler, workers=workers) as loader:
+        with pytest.raises(KeyboardInterrupt):
+            next(iter(loader))
+        assert planned
+        assert len(next(loader.steps(0))) == BATCH

@@ -21,7 +21,7 @@ from onemodel._collate.collate cimport (
 from onemodel._collate.inputs cimport Inputs, Slot, add_totals, allocate, point_at_columns
 from onemodel._memory.pool cimport Block, exceeds_cache, header_memory
 from onemodel._builders.indices cimport IndexPlan
-from onemodel._builders.lane cimport BUILT, NEEDS_PYTHON, Lane, NativeBatch
+from onemodel._builders.lane cimport BUILT, NEEDS_PYTHON, Lane, NativeBatch, interrupt_again
 from onemodel._random.rng cimport derive_prefix
 from onemodel._simd.cache_hint cimport prefetch_row
 from onemodel._simd.float_mode cimport default_float_mode, restore_float_mode
@@ -35,8 +35,6 @@ __all__ = ["image_lane"]
 
 cdef extern from "Python.h":
     const Py_ssize_t PY_SSIZE_T_MAX
-    unsigned long PyThread_get_thread_ident() nogil
-    int PyThreadState_SetAsyncExc(unsigned long thread, PyObject *exception)
 
 cdef enum:
     INT32_LIMIT = 0x7FFFFFFF
@@ -105,9 +103,10 @@ cdef class ImageLane(Lane):
         cdef Sample sample
         cdef Slot *slot
         cdef int64_t k, index
-        if PyList_GET_SIZE(samples) != self.length:
-            return False
         for k in range(count):
+            # each time: what resolves a sample is the user's, and other threads run meanwhile
+            if PyList_GET_SIZE(samples) != self.length:
+                return False
             if k + AHEAD < count and 0 <= indices[k + AHEAD] < self.length:
                 prefetch_row(<const char *>PyList_GET_ITEM(samples, indices[k + AHEAD]), HOT_BYTES)
             index = indices[k]
@@ -122,8 +121,7 @@ cdef class ImageLane(Lane):
                 return False    # the reference path raises it again
             except BaseException as error:
                 # An interrupt came by chance here. It comes again in the reference path.
-                kind = type(error)
-                PyThreadState_SetAsyncExc(PyThread_get_thread_ident(), <PyObject *>kind)
+                interrupt_again(error)
                 return False
             if k == 0:
                 inputs.channels, inputs.height = sample.channels, sample.height

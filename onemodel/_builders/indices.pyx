@@ -7,6 +7,7 @@ Source: docs/specification.md, section "Samplers". Each plan is made of a sample
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
+from onemodel._builders.lane cimport interrupt_again
 from onemodel._memory.arrays cimport CONTIGUOUS, Array, array_of
 from onemodel._memory.lock cimport Lock, lock, unlock
 from onemodel._random.rng cimport derive64, derive_prefix
@@ -130,7 +131,10 @@ cdef class BucketedPlan(IndexPlan):
         try:
             plan = self.sampler.plan(self.seed, epoch)
             array_of(plan, b"q", 1, CONTIGUOUS, &found)
-        except BaseException:
+        except Exception:
+            return
+        except BaseException as error:      # an interrupt came by chance here
+            interrupt_again(error)
             return
         if found.size != self.kept:
             return

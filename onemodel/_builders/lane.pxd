@@ -44,3 +44,7 @@ cdef class Lane:
     cdef void drop(self, NativeBatch *batch) noexcept nogil
 
     cdef bint rent(self, NativeBatch *batch, int number, int64_t size) noexcept nogil
+
+
+# Raise such an error once more on this thread, as soon as it runs Python.
+cdef void interrupt_again(error) noexcept

@@ -92,8 +92,9 @@ class WorkerLimit:
         if self._settling:
             self._settling = False
             return self.level
-        if self._before is not None:
-            return self._judge(cost)
+        before, self._before = self._before, None  # at once: several threads may come here
+        if before is not None:
+            return self._judge(cost, *before)
         self._windows += 1
         if self._windows >= self._pause:
             self._windows = 0
@@ -108,10 +109,7 @@ class WorkerLimit:
                 return self._move(self._levels[place + way])
         return self.level
 
-    def _judge(self, cost: float) -> int:
-        assert self._before is not None
-        level, before = self._before
-        self._before = None
+    def _judge(self, cost: float, level: int, before: float) -> int:
         limit = BETTER if self.level > level else AS_GOOD
         if cost <= limit * before:
             self._pause = 1

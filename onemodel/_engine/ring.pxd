@@ -88,8 +88,9 @@ cdef class Ring:
     cdef void build_object(
         self, uint64_t step, uint64_t generation, bint by_worker, double began
     ) noexcept
-    cdef object build_here(self, uint64_t step, double requested_at)
-    cdef void help_out(self, uint64_t step, uint64_t generation)
+    cdef object build_here(self, uint64_t step, uint64_t pass_number, double requested_at)
+    cdef int help_out(self, uint64_t step, uint64_t generation) except -1
+    cdef int raise_interrupt(self, uint64_t step, uint64_t generation) except -1
     cdef Waiter *borrow_waiter(self) except NULL
     cdef void return_waiter(self, Waiter *waiter) noexcept nogil
     cdef int sleep_until_notified(self) except -1

@@ -450,7 +450,7 @@ cdef class Ring:
                     self.next_take += 1
                     self.takeable -= 1
                     unlock(&self.lock)
-                    return self.build_here(step, requested_at)
+                    return self.build_here(step, pass_number, requested_at)
                 if self.lane is not None and self.may_claim():
                     step = self.next_claim
                     generation = self.generation
@@ -498,7 +498,7 @@ cdef class Ring:
             self.counters.padded_columns += padded
         return 0
 
-    cdef object build_here(self, uint64_t step, double requested_at):
+    cdef object build_here(self, uint64_t step, uint64_t pass_number, double requested_at):
         """Build the consumer's own next step on its thread."""
         cdef NativeBatch batch
         cdef Lane lane = self.lane
@@ -519,12 +519,13 @@ cdef class Ring:
         self.counters.build_seconds += now - requested_at
         self.counters.wait_seconds += now - requested_at
         self.returned_at = now
-        if error is not None:
+        # another thread may have ended this pass meanwhile, and begun the next one
+        if error is not None and self.attached and self.pass_number == pass_number:
             self.claimable = 0
         unlock(&self.lock)
         return step, made, error
 
-    cdef void help_out(self, uint64_t step, uint64_t generation):
+    cdef int help_out(self, uint64_t step, uint64_t generation) except -1:
         """Build a later step on the consumer's thread, while a worker builds its next one."""
         cdef NativeBatch batch
         cdef Lane lane = self.lane
@@ -534,12 +535,29 @@ cdef class Ring:
             status = lane.build(step, &batch)
         if status != BUILT:
             self.build_object(step, generation, False, began)
-            return
+            self.raise_interrupt(step, generation)
+            return 0
         lock(&self.lock)
         self.building += 1                  # deliver counts a builder out
         unlock(&self.lock)
         if not self.deliver(step, generation, &batch, seconds_now() - began):
             lane.drop(&batch)
+        return 0
+
+    cdef int raise_interrupt(self, uint64_t step, uint64_t generation) except -1:
+        """Raise now a Ctrl-C that came while the consumer built this later step: it is no error of
+        that step, which may never be taken.
+        """
+        cdef int64_t place = <int64_t>(step % <uint64_t>self.depth)
+        cdef bint there
+        lock(&self.lock)
+        there = generation == self.generation and self.slots[place].state == OBJECT
+        unlock(&self.lock)
+        if there:
+            error = (<tuple>self.entries[place])[1]
+            if isinstance(error, KeyboardInterrupt):
+                raise error
+        return 0
 
     cdef Waiter *borrow_waiter(self) except NULL:
         """A semaphore for one sleep or more. It is not freed before the ring: the thread that
