@@ -101,7 +101,8 @@ def _run_compare(path: Path) -> int:
         (batch["configuration"], batch["step"]) not in {each[:2] for each in differences}
         for batch in here["batches"]
     )
-    machine = ", ".join(str(there["machine"].get(key)) for key in ("platform", "python", "numpy"))
+    of = there["machine"]
+    machine = f"{of.get('platform')}, {of.get('python')}, NumPy {of.get('numpy')}"
     print(f"{total - len(differences)} of {total} batches are the same as on {machine}")
     return DIFFERENT if differences else SAME
 
