@@ -548,13 +548,16 @@ cdef class Ring:
         """Raise now a Ctrl-C that came while the consumer built this later step: it is no error of
         that step, which may never be taken.
         """
-        cdef int64_t place = <int64_t>(step % <uint64_t>self.depth)
-        cdef bint there
+        cdef Slot *slot = &self.slots[step % <uint64_t>self.depth]
+        cdef PyObject *entry = NULL
         lock(&self.lock)
-        there = generation == self.generation and self.slots[place].state == OBJECT
+        if generation == self.generation and slot.state == OBJECT:
+            entry = slot.entry
+            Py_INCREF(<object>entry)        # another thread may take the slot now
         unlock(&self.lock)
-        if there:
-            error = (<tuple>self.entries[place])[1]
+        if entry != NULL:
+            error = (<tuple>entry)[1]
+            Py_XDECREF(entry)
             if isinstance(error, KeyboardInterrupt):
                 raise error
         return 0
