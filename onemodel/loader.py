@@ -287,7 +287,8 @@ class DataLoader:
 
     def _release(self, prefetcher: Prefetcher) -> None:
         """Take the threads of a pass that has ended; one set of them is kept."""
-        if prefetcher in self._prefetchers[1:]:  # still busy: no other thread may begin a pass there
+        # still busy: no other thread may begin a pass there
+        if prefetcher in self._prefetchers[1:]:
             prefetcher.close()
             self._drop(prefetcher)
         prefetcher.busy = False

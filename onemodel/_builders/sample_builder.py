@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeGuard, runtime_checkable
 from onemodel._batch.key import BatchKey
 from onemodel._batch.notes import note_slot
 from onemodel._builders.foreign_dataset import gives_many
+from onemodel._collate.collator import with_int64
 from onemodel._collate.inputs import gather_samples
 from onemodel._common.describe import describe
 from onemodel._common.overrides import is_own
@@ -70,7 +71,7 @@ class SampleBatchBuilder:
     def _fetch(self, key: BatchKey) -> list[Any]:
         dataset = self.dataset
         if type(dataset) is list:
-            return gather_samples(dataset, key)
+            return gather_samples(dataset, with_int64(key))
         indices = key.indices.tolist()
         if gives_many(dataset):
             samples = list(dataset.__getitems__(indices))

@@ -27,7 +27,7 @@ from onemodel.augment.protocol import Chain, NativeAugmentation
 from onemodel.datasets.columns import Columns
 from onemodel.datasets.sample import Sample
 
-__all__ = ["ImageBatchCollator", "native_chain"]
+__all__ = ["ImageBatchCollator", "native_chain", "with_int64"]
 
 
 class ImageBatchCollator:
@@ -98,12 +98,12 @@ class ImageBatchCollator:
         Raises:
             TypeError, ValueError: naming slot and dataset index of a sample that does not fit.
         """
-        key = _with_int64(key)
+        key = with_int64(key)
         return self._collate(from_samples(samples, key), key)
 
     def from_columns(self, columns: Columns, key: BatchKey) -> ImageBatch:
         """Return the batch of a columnar dataset, without a Python object for each sample."""
-        key = _with_int64(key)
+        key = with_int64(key)
         return self._collate(from_columns(columns, key), key)
 
     def _collate(self, inputs: CollateInputs, key: BatchKey) -> ImageBatch:
@@ -145,7 +145,7 @@ class ImageBatchCollator:
         return rebuild, (type(self), arguments), more or None
 
 
-def _with_int64(key: BatchKey) -> BatchKey:
+def with_int64(key: BatchKey) -> BatchKey:
     """Return the key with indices as kernels read them."""
     indices = key.indices
     if (

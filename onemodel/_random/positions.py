@@ -42,5 +42,7 @@ def slice_of(positions: slice, n: int) -> tuple[int, int, int]:
 
     The first two modulo 2**64: kernels go backwards by wrapping.
     """
-    places = range(*positions.indices(n))
-    return places.start % TWO_64, places.step % TWO_64, len(places)
+    start, stop, step = positions.indices(n)
+    # not the length of a range, which some platforms can't say
+    count = max(0, (stop - start + step - (1 if step > 0 else -1)) // step)
+    return start % TWO_64, step % TWO_64, count

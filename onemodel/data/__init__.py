@@ -1,5 +1,5 @@
 """Data files of the package: the digits and the canonical digests (see README.md here).
 
-It has no code, so it knows nothing.
+It knows nothing: it has no code.
 It must not know any other part.
 """

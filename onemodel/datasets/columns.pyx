@@ -171,13 +171,16 @@ cdef object copied(name, values, dtype, length=None):
     if not isinstance(values, np.ndarray) or is_masked(values):
         raise TypeError(f"columns must be NumPy arrays, got {image_text(values)} for {name}")
     values = np.asarray(values)
+    kind = np.dtype(dtype)
     shape = f"[{'n' if length is None else length}]"
-    if values.dtype.newbyteorder("=") != dtype or values.ndim != 1 or (
-        length is not None and len(values) != length
-    ):
-        raise ValueError(
-            f"{name} must be {np.dtype(dtype)} {shape}, got {image_text(values)}"
-        )
+    # NumPy's own integer has 32 bits on some platforms and 64 on others
+    fits = values.dtype.kind in "iu" if kind.kind == "i" else values.dtype.newbyteorder("=") == kind
+    if not fits or values.ndim != 1 or (length is not None and len(values) != length):
+        raise ValueError(f"{name} must be {kind} {shape}, got {image_text(values)}")
+    if kind.kind == "i" and values.size:
+        low, high = int(values.min()), int(values.max())
+        if low < np.iinfo(kind).min or high > np.iinfo(kind).max:
+            raise ValueError(f"{name} must fit in {kind}, got {low} to {high}")
     copy = np.array(values, dtype, order="C", copy=True)
     copy.flags.writeable = False
     return copy

@@ -22,7 +22,9 @@ def part_of(columns: Columns, places: NDArray[np.int64]) -> Columns:
     lengths = np.diff(arrays["target_offsets"])[places]
     target_offsets = offsets_of(lengths)
     # symbol j of the part is symbol j + moved of the whole, one number for each target
-    moved = np.repeat(arrays["target_offsets"][places] - target_offsets[:-1], lengths)
+    moved = np.repeat(
+        arrays["target_offsets"][places] - target_offsets[:-1], lengths.astype(np.intp)
+    )
     return Columns(
         arrays["pixels"],
         np.append(starts, end),
