@@ -29,6 +29,7 @@ $(VENV)/.installed: pyproject.toml
 	$(BIN)/pip install --quiet --upgrade pip 'setuptools>=77' 'Cython>=3.2'
 	$(BIN)/pip install --quiet --no-build-isolation --editable '.[test,lint]'
 	touch $@
+	touch $(VENV)/.built
 
 # an editable install builds in place; afterwards only what changed is built again
 $(VENV)/.built: $(VENV)/.installed $(SOURCES) setup.py

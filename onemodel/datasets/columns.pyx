@@ -76,14 +76,15 @@ cdef class Columns:
             raise TypeError("Columns are made once and cannot be changed; make others")
         cdef int64_t checked_channels = check_integer("channels", channels, 1, 2**31)
         cdef int64_t checked_height = check_integer("height", height, 1, 2**31)
-        given_labels = copied("labels", labels, np.int32)
-        count = len(given_labels)
+        given_widths = copied("widths", widths, np.int64)
+        count = len(given_widths)
         if count == 0:
-            raise ValueError("labels must be of at least 1 image, got 0")
+            raise ValueError("widths must be of at least 1 image, got 0")
+        given_labels = copied("labels", labels, np.int32, count)
         arrays = {
             "pixels": pixel_column(pixels),
             "offsets": copied("offsets", offsets, np.int64, count + 1),
-            "widths": copied("widths", widths, np.int64, count),
+            "widths": given_widths,
             "targets": copied("targets", targets, np.int32),
             "target_offsets": copied("target_offsets", target_offsets, np.int64, count + 1),
             "labels": given_labels,
