@@ -187,7 +187,7 @@ cdef BucketedPlan bucketed_plan(sampler):
 
 
 def are_indices(indices, int64_t length):
-    """Return whether an int64 array, contiguous and of rank 1, holds indices in [0, length) only."""
+    """Return whether a contiguous int64 array of rank 1 holds indices in [0, length) only."""
     cdef Array given
     cdef int64_t k
     cdef uint64_t outside = 0

@@ -361,7 +361,11 @@ cdef class Ring:
         if step == self.next_take:
             notify(&self.consumers)
         # a worker that was woken for one step of several calls the next one
-        if self.may_claim() and self.building < self.most_building() and not self.builds_are_short():
+        if (
+            self.may_claim()
+            and self.building < self.most_building()
+            and not self.builds_are_short()
+        ):
             notify(&self.workers)
 
     cdef void build_object(
