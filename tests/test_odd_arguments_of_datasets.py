@@ -115,6 +115,7 @@ CALLS = {
 # What an error calls an argument where it does not call it by its name.
 NAMED = {
     ("Columns", "height"): "height|offsets",
+    ("Columns", "widths"): "widths|labels",
     ("ImageTable", "height"): "height|pixels",
     ("ImageTable", "target_offsets"): "target",
     ("from_arrays", "images"): "image|at least 1 image",
