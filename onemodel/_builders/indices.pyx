@@ -20,7 +20,7 @@ from onemodel._common.overrides import is_own
 from onemodel._samplers.bucketing import BucketedSampler
 from onemodel._samplers.samplers import MixingSampler, SequentialSampler, ShuffledSampler
 
-__all__ = ["IndexPlan", "are_indices", "index_plan"]
+__all__ = ["IndexPlan", "are_indices", "index_plan", "is_unchanged"]
 
 
 cdef class IndexPlan:
@@ -147,18 +147,28 @@ cdef class BucketedPlan(IndexPlan):
         self.arrays[place] = plan       # the one before it goes now: nobody reads it any more
 
 
+def is_unchanged(sampler, base):
+    """Return whether ``sampler`` takes everything but its dunder methods from ``base``.
+
+    A plan reads the sampler's sizes once and copies its arithmetic. So another ``n`` or ``_plan``
+    counts as much as another ``batch_indices``.
+    """
+    names = {name for kind in base.__mro__ for name in vars(kind) if not name.startswith("__")}
+    return is_own(sampler, base, *names)
+
+
 def index_plan(sampler, seed):
     """Return the plan of one of the library's own samplers, or None of any other."""
     cdef IndexPlan plan
-    if is_own(sampler, ShuffledSampler, "batch_indices"):
+    if is_unchanged(sampler, ShuffledSampler):
         plan = ShuffledPlan.__new__(ShuffledPlan)
         (<SequentialPlan>plan).n = sampler.n
-    elif is_own(sampler, SequentialSampler, "batch_indices"):
+    elif is_unchanged(sampler, SequentialSampler):
         plan = SequentialPlan.__new__(SequentialPlan)
         (<SequentialPlan>plan).n = sampler.n
-    elif is_own(sampler, MixingSampler, "batch_indices"):
+    elif is_unchanged(sampler, MixingSampler):
         plan = mixing_plan(sampler)
-    elif is_own(sampler, BucketedSampler, "batch_indices", "plan"):
+    elif is_unchanged(sampler, BucketedSampler):
         plan = bucketed_plan(sampler)
     else:
         return None
