@@ -584,7 +584,7 @@ def test_a_subclass_with_another_constructor_is_pickled():
 
 @every_sampler
 def test_a_subclass_may_claim_more_steps_than_there_are(number):
-    """Its further batches are empty, and the reference builds them: a plan would read past its end."""
+    """Its further batches are empty. The reference builds them: a plan would read past its end."""
     sampler = make_samplers()[number]
     if isinstance(sampler, MixingSampler):
         pytest.skip("it has a batch for every step")
