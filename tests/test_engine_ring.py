@@ -661,3 +661,23 @@ def test_an_error_of_a_pass_that_is_over_stops_no_other(needs_threads):
         thread.join()
         assert len(list(following)) == 399
     assert len(errors) == target.entered.is_set()  # else the worker was faster
+
+
+class Counted(tuple):
+    """A batch of the user's, with a method that has the name of one of the library's."""
+
+    def count_columns(self, of):
+        raise AssertionError("the loader asks its own batches only")
+
+
+class CountedCollator:
+    def __call__(self, samples, *rest, **keywords):
+        return Counted(samples)
+
+
+@workers_0_and_2
+def test_a_method_of_the_user_s_batch_is_not_called(workers):
+    with DataLoader(
+        LISTED[:12], batch_size=4, collate=CountedCollator(), workers=workers
+    ) as loader:
+        assert [type(batch) for batch in loader.steps(0, 3)] == [Counted] * 3

@@ -1,11 +1,11 @@
 """The ring's fields. What each method guarantees is in ring.pyx."""
 
 from cpython.object cimport PyObject
-from cpython.pythread cimport PyThread_type_lock
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from onemodel._memory.lock cimport Lock
 from onemodel._builders.lane cimport Lane, NativeBatch
+from onemodel._engine.waiters cimport Waiter
 
 
 ctypedef enum SlotState:
@@ -19,13 +19,6 @@ ctypedef struct Slot:
     double seconds              # it took to build
     NativeBatch batch
     PyObject *entry             # a reference of the slot's own to (batch, error)
-
-
-# A thread that sleeps until another one releases its semaphore.
-ctypedef struct Waiter:
-    PyThread_type_lock semaphore
-    Waiter *next                # in a queue, or among the spare ones
-    bint queued
 
 
 ctypedef struct Counters:
@@ -70,7 +63,7 @@ cdef class Ring:
     cdef Waiter *workers                # that sleep
     cdef Waiter *consumers              # likewise
     cdef Waiter *spare                  # semaphores live as long as the ring: see borrow_waiter
-    cdef double mean_build              # seconds of a native build, of late
+    cdef double mean_build              # seconds of a build, of late
     cdef double returned_at             # when the consumer left with a batch; 0 for never
     cdef Counters counters
 

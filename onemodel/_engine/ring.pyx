@@ -19,7 +19,6 @@ from cpython.pythread cimport (
     PyThread_acquire_lock,
     PyThread_allocate_lock,
     PyThread_free_lock,
-    PyThread_release_lock,
     PyThread_type_lock,
 )
 from cpython.ref cimport Py_INCREF, Py_XDECREF
@@ -28,10 +27,13 @@ from libc.stdlib cimport calloc, free
 
 from onemodel._memory.lock cimport lock, generation as fork_generation, unlock
 from onemodel._builders.lane cimport BUILT, Lane, NativeBatch
+from onemodel._engine.waiters cimport notify, notify_all, push, remove
 
 import os
 
+from onemodel._collate.image_batch import ImageBatch
 from onemodel._common.threads import processors
+
 __all__ = ["Ring"]
 
 cdef extern from "pythread.h":
@@ -48,8 +50,9 @@ cdef enum:
     IDLE_MICROSECONDS = 1000000     # a worker that no pass needs for so long ends
     LONG_MICROSECONDS = 1000000     # a consumer that waited for so long looks after the workers
 
-# A native build shorter than this costs about what two sleeps cost. Then a consumer that would
-# wait builds a step itself, and sleeping workers are called when a quarter of the window is left.
+# A build on a native lane shorter than this costs about what two sleeps cost. Then a consumer that
+# would wait builds a step itself, and sleeping workers are called when a quarter of the window is
+# left.
 cdef double SHORT_BUILD = 1e-3
 
 
@@ -234,10 +237,6 @@ cdef class Ring:
         notify_all(&self.consumers)     # with no worker they build for themselves
         unlock(&self.lock)
 
-    def mean_build_seconds(self):
-        """Return the seconds of one native build, of late."""
-        return self.mean_build
-
     def count(self):
         """Return what was counted since the ring was made, as a dict."""
         return self.counters
@@ -347,7 +346,6 @@ cdef class Ring:
         self.building -= 1
         wanted = generation == self.generation and not self.closed
         if wanted:
-            self.mean_build += (seconds - self.mean_build) * 0.125
             slot = &self.slots[step % <uint64_t>self.depth]
             slot.batch = batch[0]
             slot.state = NATIVE
@@ -358,6 +356,7 @@ cdef class Ring:
     cdef void settle(self, uint64_t step, double seconds) noexcept nogil:
         """What every delivery does to the counters and to a waiting consumer. The lock is held."""
         self.slots[step % <uint64_t>self.depth].seconds = seconds
+        self.mean_build += (seconds - self.mean_build) * 0.125
         self.ready_count += 1
         self.counters.builds += 1
         if step == self.next_take:
@@ -490,10 +489,9 @@ cdef class Ring:
         return step, made, error
 
     cdef int count_columns(self, batch) except -1:
-        # asked of the class: a batch of the user's may have attributes of any kind
-        count = getattr(type(batch), "count_columns", None)
-        if count is not None:
-            real, padded = count(batch)
+        # the library's own alone: a class of the user's may have a method of that name
+        if isinstance(batch, ImageBatch):
+            real, padded = ImageBatch.count_columns(batch)
             self.counters.real_columns += real
             self.counters.padded_columns += padded
         return 0
@@ -655,32 +653,3 @@ cdef class Ring:
             self.sleep_until_notified()
         notify(&self.consumers)
         unlock(&self.lock)
-
-
-# Queues of sleeping threads, the last one first: its stack is in a cache. The ring's lock is held.
-
-cdef void push(Waiter **queue, Waiter *waiter) noexcept nogil:
-    waiter.next = queue[0]
-    waiter.queued = True
-    queue[0] = waiter
-
-
-cdef void remove(Waiter **queue, Waiter *waiter) noexcept nogil:
-    cdef Waiter **place = queue
-    while place[0] != waiter:
-        place = &place[0].next
-    place[0] = waiter.next
-    waiter.queued = False
-
-
-cdef void notify(Waiter **queue) noexcept nogil:
-    cdef Waiter *waiter = queue[0]
-    if waiter != NULL:
-        queue[0] = waiter.next
-        waiter.queued = False
-        PyThread_release_lock(waiter.semaphore)
-
-
-cdef void notify_all(Waiter **queue) noexcept nogil:
-    while queue[0] != NULL:
-        notify(queue)
