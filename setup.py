@@ -47,7 +47,11 @@ directives = {
 
 EMSCRIPTEN = "emscripten" in sysconfig.get_platform()
 
+# A browser compiles nothing and checks no types, and a page downloads the whole wheel.
+UNUSED_IN_A_BROWSER = ["*.pxd", "*.h", "*.pyi", "README.md"]
+
 setup(
     ext_modules=cythonize(kernels, compiler_directives=directives),
+    exclude_package_data={"": UNUSED_IN_A_BROWSER} if EMSCRIPTEN else {},
     options={} if EMSCRIPTEN else {"build_ext": {"parallel": True}},
 )
