@@ -490,8 +490,9 @@ def _check_shard(shard: Any, batch_size: int) -> tuple[int, int]:
         rank, world = shard
     except (TypeError, ValueError):
         raise TypeError(f"shard must be a pair (rank, world), got {shown(shard)}") from None
-    world = check_integer(f"world of shard {shown(shard)}", world, 1, 2**31)
-    rank = check_integer(f"rank of shard {shown(shard)}", rank, 0, world)
+    if not (type(world) is type(rank) is int and 0 <= rank < world < 2**31):
+        world = check_integer(f"world of shard {shown(shard)}", world, 1, 2**31)
+        rank = check_integer(f"rank of shard {shown(shard)}", rank, 0, world)
     if batch_size % world:
         raise ValueError(
             f"batch_size must be divisible by the world of shard {shown(shard)}, got {batch_size}"

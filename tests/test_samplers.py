@@ -28,7 +28,6 @@ from onemodel import (
     ShuffledSampler,
 )
 from onemodel._builders.native import native_lane
-from onemodel._samplers.samplers import keyed_order
 
 PLAIN = {
     SequentialSampler: twin.SequentialSampler,
@@ -155,13 +154,6 @@ def test_a_long_batch_is_mixed_as_short_ones_are():
     for batch_size in (1023, 1365, 4095, 4096):  # about where it is
         sampler = MixingSampler(sizes, shares, batch_size, steps_per_epoch=3)
         assert sampler.batch_indices(1, 2, 1).tolist() == long[:batch_size].tolist()
-
-
-def test_a_remembered_order_answers_to_integers_only():
-    keyed_order(7, 1, 0, 0, 101)
-    for n, seed in ((7.0, 1), (7, True)):
-        with pytest.raises(TypeError):
-            keyed_order(n, seed, 0, 0, 101)
 
 
 def test_mixing_sums_its_shares_in_order():

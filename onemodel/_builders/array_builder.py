@@ -145,24 +145,17 @@ def _plan(dataset: ArrayDataset, parts: tuple[Transform, ...]) -> _Plan:
 
 def _check_rows(role: str, culprit: Any, batch: Structure, key: BatchKey) -> None:
     """Raise if the batch has not as many rows as the key asks for."""
-    name = describe(culprit) if role == "transform" else type(culprit).__name__
-    where = f"in epoch {key.epoch}, step {key.step}"
+    kind: type[Exception] = ValueError
     try:
         rows = row_count(batch)
+        if rows == len(key.indices):
+            return
+        wrong = f"{len(key.indices)} rows in epoch {key.epoch}, step {key.step}, got {rows}"
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        refusal: TypeError | ValueError = kind(
-            f"{role} {name} must return arrays of rows {where}: {error}"
-        )
-        raise _hinted(refusal, role, key) from None
-    if rows != len(key.indices):
-        refusal = ValueError(
-            f"{role} {name} must return {len(key.indices)} rows {where}, got {rows}"
-        )
-        raise _hinted(refusal, role, key)
-
-
-def _hinted(refusal: TypeError | ValueError, role: str, key: BatchKey) -> Exception:
+        wrong = f"arrays of rows in epoch {key.epoch}, step {key.step}: {error}"
+    name = describe(culprit) if role == "transform" else type(culprit).__name__
+    refusal = kind(f"{role} {name} must return {wrong}")
     if role == "dataset":
         note(refusal, asked(len(key.indices)))
-    return refusal
+    raise refusal

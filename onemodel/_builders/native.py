@@ -8,7 +8,7 @@ from __future__ import annotations
 from onemodel._builders.array_builder import ArrayBatchBuilder
 from onemodel._builders.array_lane import array_lane
 from onemodel._builders.image_lane import image_lane
-from onemodel._builders.indices import IndexPlan, index_plan
+from onemodel._builders.indices import index_plan
 from onemodel._builders.lane import Lane
 from onemodel._builders.sample_builder import SampleBatchBuilder
 from onemodel._builders.step_builder import StepBuilder
@@ -20,24 +20,24 @@ __all__ = ["native_lane"]
 
 def native_lane(builder: StepBuilder) -> Lane | None:
     """Return the lane that builds what ``builder`` builds, or None where Python takes part."""
-    plan = index_plan(builder.sampler, builder.seed)
     made = builder.builder
-    if plan is None:
-        return None
     if isinstance(made, SampleBatchBuilder):
-        return _of_samples(made, plan, builder)
+        return _of_samples(made, builder)
     if isinstance(made, ArrayBatchBuilder):
-        return _of_arrays(made, plan, builder)
+        return _of_arrays(made, builder)
     return None
 
 
-def _of_samples(made: SampleBatchBuilder, plan: IndexPlan, builder: StepBuilder) -> Lane | None:
+def _of_samples(made: SampleBatchBuilder, builder: StepBuilder) -> Lane | None:
     collate = made.collate
     if made.transform is not None or not is_own(
         collate, ImageBatchCollator, "__call__", "from_columns"
     ):
         return None
     if collate.chain is None:
+        return None
+    plan = index_plan(builder.sampler, builder.seed)
+    if plan is None:
         return None
     if made.columns is not None:
         return image_lane(made.columns, None, collate, plan, builder)
@@ -46,8 +46,9 @@ def _of_samples(made: SampleBatchBuilder, plan: IndexPlan, builder: StepBuilder)
     return None
 
 
-def _of_arrays(made: ArrayBatchBuilder, plan: IndexPlan, builder: StepBuilder) -> Lane | None:
-    if not made.is_native:
+def _of_arrays(made: ArrayBatchBuilder, builder: StepBuilder) -> Lane | None:
+    plan = index_plan(builder.sampler, builder.seed) if made.is_native else None
+    if plan is None:
         return None
     fields = list(made.dataset.fields())
     names = [name for name, _ in fields]

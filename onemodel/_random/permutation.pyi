@@ -4,7 +4,7 @@ from typing import SupportsIndex, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["KeyedPermutation"]
+__all__ = ["KeyedPermutation", "keyed_order"]
 
 class KeyedPermutation:
     def __init__(self, n: SupportsIndex, key: SupportsIndex) -> None: ...
@@ -22,3 +22,5 @@ class KeyedPermutation:
     def take(
         self, positions: ArrayLike, out: NDArray[np.int64] | None = None
     ) -> NDArray[np.int64]: ...
+
+def keyed_order(n: int, seed: int, epoch: int, step: int, stream: int) -> KeyedPermutation: ...

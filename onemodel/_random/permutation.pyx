@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memset
 
 from onemodel._memory.arrays cimport ANY_RANK, CONTIGUOUS, SHORT_LOOP, WRITABLE, Array, array_of
-from onemodel._random.rng cimport new_array
+from onemodel._random.rng cimport derive64, new_array
 from onemodel._simd.feistel cimport Feistel, feistel, permute, unpermute
 from onemodel._simd.dispatch cimport loops
 
@@ -21,7 +21,7 @@ from onemodel._common.arrays import check_out
 from onemodel._common.integers import TWO_63, check_integer, check_uint64
 from onemodel._random.positions import position_error, positions_of, slice_of
 
-__all__ = ["KeyedPermutation"]
+__all__ = ["KeyedPermutation", "keyed_order"]
 
 cdef extern from "Python.h":
     const Py_ssize_t PY_SSIZE_T_MAX
@@ -145,3 +145,17 @@ cdef class KeyedPermutation:
         if not 0 <= checked < self.plan.n:
             raise IndexError(f"{name} must be in [0, {self.plan.n}), got {shown(checked)}")
         return checked
+
+
+def keyed_order(
+    uint64_t n, uint64_t seed, uint64_t epoch, uint64_t step, uint64_t stream
+):
+    """Return the permutation of [0, n) with the key ``derive(seed, epoch, step, 0, stream)``.
+
+    Its arguments were checked before; n is in [1, 2**63).
+    """
+    cdef KeyedPermutation made = KeyedPermutation.__new__(KeyedPermutation)
+    cdef uint64_t key = derive64(seed, epoch, step, 0, stream)
+    feistel(&made.plan, n, key)
+    made.key = key
+    return made

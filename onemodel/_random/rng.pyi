@@ -3,7 +3,7 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["SampleRng", "derive", "mix", "slot_rng"]
+__all__ = ["SampleRng", "check_coordinates", "derive", "mix", "slot_rng"]
 
 def mix(x: SupportsIndex) -> int: ...
 def derive(
@@ -13,6 +13,9 @@ def derive(
     slot: SupportsIndex,
     stream: SupportsIndex,
 ) -> int: ...
+def check_coordinates(
+    steps: int, seed: SupportsIndex, epoch: SupportsIndex, step: SupportsIndex
+) -> tuple[int, int, int]: ...
 def slot_rng(seed: int, epoch: int, step: int, slot: int, stream: int) -> SampleRng: ...
 
 class SampleRng:

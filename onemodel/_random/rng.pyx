@@ -16,10 +16,12 @@ import numpy as np
 
 from onemodel._memory.arrays cimport ANY_RANK, WRITABLE, Array, array_of
 from onemodel._common.describe import shown
-from onemodel._common.integers import TWO_63, check_shape, check_integer, check_uint64
+from onemodel._common.integers import (
+    TWO_63, TWO_64, check_integer, check_shape, check_uint64,
+)
 from onemodel._simd.feistel cimport Feistel, feistel, permute
 
-__all__ = ["SampleRng", "derive", "mix", "slot_rng"]
+__all__ = ["SampleRng", "check_coordinates", "derive", "mix", "slot_rng"]
 
 
 def mix(x):
@@ -49,6 +51,23 @@ def derive(seed, epoch, step, slot, stream):
         check_uint64("step", step),
         check_uint64("slot", slot),
         check_uint64("stream", stream),
+    )
+
+
+def check_coordinates(steps, seed, epoch, step):
+    """Return the (seed, epoch, step) of a batch as ints; step must be in [0, steps).
+
+    Raises:
+        TypeError, ValueError: naming the one that is out of range.
+    """
+    if type(seed) is int and type(epoch) is int and type(step) is int and (
+        0 <= seed < TWO_64 and 0 <= epoch < TWO_64 and 0 <= step < steps
+    ):
+        return seed, epoch, step    # the loader's own, as every batch asks with them
+    return (
+        check_uint64("seed", seed),
+        check_uint64("epoch", epoch),
+        check_integer("step", step, 0, steps),
     )
 
 

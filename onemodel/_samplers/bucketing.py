@@ -16,15 +16,10 @@ from onemodel._common.arguments import check_flag
 from onemodel._common.arrays import plain_array
 from onemodel._common.configured import Argument
 from onemodel._common.integers import check_integer, check_uint64
-from onemodel._random.permutation import KeyedPermutation
-from onemodel._random.rng import derive
+from onemodel._random.permutation import keyed_order
+from onemodel._random.rng import check_coordinates
 from onemodel._random.streams import PLACE_STREAM, POOL_STREAM, SLOT_STREAM
-from onemodel._samplers.samplers import (
-    OrderSampler,
-    check_coordinates,
-    count_steps,
-    keyed_order,
-)
+from onemodel._samplers.samplers import OrderSampler, count_steps
 
 __all__ = ["BucketedSampler"]
 
@@ -95,23 +90,23 @@ class BucketedSampler(OrderSampler):
 
     def batch_indices(self, seed: int, epoch: int, step: int) -> NDArray[np.int64]:
         """Return the indices of one batch, int64."""
-        seed, epoch, step = check_coordinates(self.steps_per_epoch, seed, epoch, step)
-        place = keyed_order(self.steps_per_epoch, seed, epoch, 1, PLACE_STREAM)
-        first = place.inverse(step) * self._size
+        steps = self.steps_per_epoch
+        seed, epoch, step = check_coordinates(steps, seed, epoch, step)
+        first = keyed_order(steps, seed, epoch, 1, PLACE_STREAM).inverse(step) * self._size
         batch = self.plan(seed, epoch)[first : first + self._size]
         if not (self._shuffled and len(batch) > 1):
             return batch.copy()
-        slots = KeyedPermutation(len(batch), derive(seed, epoch, step, 0, SLOT_STREAM))
-        return batch[slots[:]]
+        return batch[keyed_order(len(batch), seed, epoch, step, SLOT_STREAM)[:]]
 
     def plan(self, seed: int, epoch: int) -> NDArray[np.int64]:
         """Return the epoch's indices, batch after batch in sorted order; read-only.
 
         A batch's place in the epoch is drawn for each; ``batch_indices`` knows it.
         """
-        key = (check_uint64("seed", seed), check_uint64("epoch", epoch))
-        plan = self._plans.get(key)
+        # an integer only: True, which equals 1, is no seed
+        plan = self._plans.get((seed, epoch)) if type(seed) is type(epoch) is int else None
         if plan is None:
+            key = (check_uint64("seed", seed), check_uint64("epoch", epoch))
             if self._process != os.getpid():  # a forked child may have inherited a taken lock
                 self._lock, self._process = threading.Lock(), os.getpid()
             with self._lock:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import accumulate
 from typing import Any, Protocol, runtime_checkable
 
@@ -19,9 +18,9 @@ from numpy.typing import NDArray
 from onemodel._common.arguments import check_flag, items
 from onemodel._common.configured import Argument, Configured, configure
 from onemodel._common.describe import shown
-from onemodel._common.integers import TWO_63, TWO_64, check_integer, check_uint64
-from onemodel._random.permutation import KeyedPermutation
-from onemodel._random.rng import derive
+from onemodel._common.integers import TWO_63, check_integer
+from onemodel._random.permutation import keyed_order
+from onemodel._random.rng import check_coordinates
 from onemodel._random.streams import ORDER_STREAM
 from onemodel._samplers import mixing
 
@@ -58,28 +57,6 @@ def count_steps(n: int, batch_size: int, drop_last: bool) -> int:
             "an epoch would have no step"
         )
     return steps
-
-
-def check_coordinates(steps: int, seed: Any, epoch: Any, step: Any) -> tuple[int, int, int]:
-    """Check the arguments of ``batch_indices``; step must be in [0, steps)."""
-    if type(seed) is type(epoch) is type(step) is int and (
-        0 <= seed < TWO_64 and 0 <= epoch < TWO_64 and 0 <= step < steps
-    ):
-        return seed, epoch, step  # the loader's own, as every batch asks with them
-    return (
-        check_uint64("seed", seed),
-        check_uint64("epoch", epoch),
-        check_integer("step", step, 0, steps),
-    )
-
-
-@lru_cache(maxsize=16, typed=True)
-def keyed_order(n: int, seed: int, epoch: int, step: int, stream: int) -> KeyedPermutation:
-    """Return the permutation of [0, n) with the key ``derive(seed, epoch, step, 0, stream)``.
-
-    Batches of one epoch ask for the same few again and again.
-    """
-    return KeyedPermutation(n, derive(seed, epoch, step, 0, stream))
 
 
 class OrderSampler(Configured):
