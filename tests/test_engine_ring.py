@@ -31,6 +31,7 @@ from support import (
 import onemodel
 from onemodel import ArrayDataset, DataLoader, ImageBatchCollator, ShuffledSampler
 from onemodel._engine import prefetch
+from onemodel._engine.ring import Ring
 
 LISTED = [SAMPLES[index] for index in range(COUNT)]
 KINDS = {"native": LISTED, "python": SAMPLES}
@@ -293,6 +294,41 @@ def test_who_comes_late_takes_nothing_of_the_next_pass(kind, needs_threads):
                 thread.join(60)
                 assert not thread.is_alive()
             assert sorted(taken) == [-1, -1, turn, turn + 1, turn + 2]
+
+
+def test_who_goes_on_after_a_failed_step_builds_for_himself(needs_threads):
+    """The pass has ended then; but where a second Ctrl-C came before that, nobody may wait."""
+
+    def build(step):
+        return (step, None) if step != 2 else (None, ValueError("of step 2"))
+
+    ring = Ring(build, None, 4, 1)
+    ring.add_worker()
+    thread = threading.Thread(target=ring.work)
+    thread.start()
+    ring.started(thread)
+    number = ring.attach(0, 6, 0)
+    taken = [ring.take(number) for _ in range(6)]
+    ring.close()
+    thread.join()
+    assert [step for step, _, _ in taken] == list(range(6))
+    assert [batch for _, batch, _ in taken] == [0, 1, None, 3, 4, 5]
+    assert isinstance(taken[2][2], ValueError)
+    assert ring.workers_alive == 0
+
+
+def test_a_thread_that_starts_is_not_counted_out(needs_threads):
+    """While it starts it is not alive yet; a consumer that waits counts the threads again."""
+    ring = Ring(lambda step: (step, None), None, 4, 1)
+    ring.add_worker()
+    ring.recount_workers()
+    assert ring.workers_alive == 1
+    thread = threading.Thread(target=ring.work)
+    thread.start()
+    ring.started(thread)
+    ring.close()
+    thread.join()
+    assert ring.workers_alive == 0
 
 
 @every_kind

@@ -141,15 +141,17 @@ class Prefetcher:
         running[:] = [thread for thread in running if thread.is_alive()]
         for _ in range(missing):
             thread = Worker(target=self.ring.work, name=f"onemodel-{len(running)}", daemon=True)
-            running.append(thread)
-            self.ring.add_worker(1)
+            self.ring.add_worker()
             try:
                 thread.start()
             except RuntimeError:
-                running.remove(thread)
-                self.ring.add_worker(-1)
+                self.ring.started(None)
                 self.refused += 1
                 return
+            except BaseException:  # a Ctrl-C; the thread runs all the same
+                self.ring.started(thread)
+                raise
+            self.ring.started(thread)
 
     def close(self) -> None:
         """End the threads without waiting for them."""
@@ -288,10 +290,11 @@ class BatchSequence:
     def _end(self, keep: bool) -> None:
         """Give the threads back to the loader."""
         self._closed = True
-        prefetcher, self._prefetcher = self._prefetcher, None
+        prefetcher = self._prefetcher
         # of several threads that find the end one gives the ring back: then it is another pass's
         if prefetcher is not None and prefetcher.ring.detach(self._number, keep):
             self._release(prefetcher)
+        self._prefetcher = None  # last: after a Ctrl-C before it this is done again
 
     def __aiter__(self) -> Self:
         return self

@@ -57,6 +57,7 @@ cdef class Ring:
     cdef int64_t processors             # that this process may use
     cdef bint consumer_builds           # it came back at once and would wait: see most_building
     cdef int64_t live                   # worker threads
+    cdef int64_t starting               # of these, that may not run yet
     cdef bint attached                  # a pass runs
     cdef uint64_t pass_number           # its number: who takes for an earlier one gets nothing
     cdef bint closed
@@ -76,14 +77,12 @@ cdef class Ring:
     cdef int64_t most_building(self) noexcept nogil
     cdef bint consumer_is_alone(self) noexcept nogil
     cdef bint is_lost(self) noexcept
-    cdef int recount_workers(self) except -1
     cdef void settle(self, uint64_t step, double seconds) noexcept nogil
-    cdef void build_object(
+    cdef object build_object(
         self, uint64_t step, uint64_t generation, bint by_worker, double began
-    ) noexcept
+    )
     cdef object build_here(self, uint64_t step, uint64_t pass_number, double requested_at)
     cdef int help_out(self, uint64_t step, uint64_t generation) except -1
-    cdef int raise_interrupt(self, uint64_t step, uint64_t generation) except -1
     cdef Waiter *borrow_waiter(self) except NULL
     cdef void return_waiter(self, Waiter *waiter) noexcept nogil
     cdef int sleep_until_notified(self) except -1

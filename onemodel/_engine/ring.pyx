@@ -184,7 +184,7 @@ cdef class Ring:
         if self.live > 0:
             return True
         self.workers = self.consumers = NULL
-        self.building = 0
+        self.building = self.starting = 0
         self.forks = fork_generation
         self.process = os.getpid()
         return False
@@ -243,11 +243,22 @@ cdef class Ring:
 
     # Workers
 
-    def add_worker(self, int64_t count):
-        """Count threads that are about to run ``work``, or (negative) that could not be started."""
+    def add_worker(self):
+        """Count in a thread that is about to run ``work``; it counts itself out."""
         lock(&self.lock)
-        self.live += count
-        notify_all(&self.consumers)     # without a worker they build for themselves
+        self.live += 1
+        self.starting += 1
+        unlock(&self.lock)
+
+    def started(self, thread):
+        """Keep a thread that was counted in and has started; None of one that could not."""
+        if thread is not None:
+            self.threads.append(thread)
+        lock(&self.lock)
+        self.starting -= 1
+        if thread is None:
+            self.live -= 1
+            notify_all(&self.consumers)     # without a worker they build for themselves
         unlock(&self.lock)
 
     def work(self):
@@ -262,7 +273,10 @@ cdef class Ring:
         try:
             me = self.borrow_waiter()
         except BaseException:
-            self.add_worker(-1)
+            lock(&self.lock)
+            self.live -= 1
+            notify_all(&self.consumers)
+            unlock(&self.lock)
             raise
         try:
             with nogil:
@@ -369,10 +383,13 @@ cdef class Ring:
         ):
             notify(&self.workers)
 
-    cdef void build_object(
+    cdef object build_object(
         self, uint64_t step, uint64_t generation, bint by_worker, double began
-    ) noexcept:
-        """Build a step with Python and put it into its slot. Whatever happens, it is delivered."""
+    ):
+        """Build a step with Python and put it into its slot. Whatever happens, it is delivered.
+
+        Returns the error that it is delivered with, or None.
+        """
         cdef bint wanted, failed
         cdef double cpu = thread_seconds()
         cdef int64_t place = <int64_t>(step % <uint64_t>self.depth)
@@ -402,6 +419,7 @@ cdef class Ring:
         unlock(&self.lock)
         if not wanted:
             Py_XDECREF(<PyObject *>entry)
+        return entry[1]
 
     # The consumer
 
@@ -441,7 +459,8 @@ cdef class Ring:
             state = self.slots[place].state
             if state != EMPTY:
                 break
-            alone = self.consumer_is_alone()
+            # after a failed step no worker goes on; a consumer that does builds for itself
+            alone = self.consumer_is_alone() or (self.claimable == 0 and self.next_claim == step)
             if alone or (self.builds_are_short() and self.building < self.processors):
                 if self.next_claim == step and (alone or self.claimable > 0):
                     self.next_claim += 1
@@ -532,32 +551,16 @@ cdef class Ring:
         with nogil:
             status = lane.build(step, &batch)
         if status != BUILT:
-            self.build_object(step, generation, False, began)
-            self.raise_interrupt(step, generation)
+            error = self.build_object(step, generation, False, began)
+            if isinstance(error, KeyboardInterrupt):
+                # a Ctrl-C now, and no error of that step, which may never be taken
+                raise error
             return 0
         lock(&self.lock)
         self.building += 1                  # deliver counts a builder out
         unlock(&self.lock)
         if not self.deliver(step, generation, &batch, seconds_now() - began):
             lane.drop(&batch)
-        return 0
-
-    cdef int raise_interrupt(self, uint64_t step, uint64_t generation) except -1:
-        """Raise now a Ctrl-C that came while the consumer built this later step: it is no error of
-        that step, which may never be taken.
-        """
-        cdef Slot *slot = &self.slots[step % <uint64_t>self.depth]
-        cdef PyObject *entry = NULL
-        lock(&self.lock)
-        if generation == self.generation and slot.state == OBJECT:
-            entry = slot.entry
-            Py_INCREF(<object>entry)        # another thread may take the slot now
-        unlock(&self.lock)
-        if entry != NULL:
-            error = (<tuple>entry)[1]
-            Py_XDECREF(entry)
-            if isinstance(error, KeyboardInterrupt):
-                raise error
         return 0
 
     cdef Waiter *borrow_waiter(self) except NULL:
@@ -631,16 +634,16 @@ cdef class Ring:
         lock(&self.lock)
         return 0
 
-    cdef int recount_workers(self) except -1:
+    def recount_workers(self):
         """Count out threads that ended outside of ``work``: an asynchronous exception may do it."""
         cdef int64_t alive = sum([thread.is_alive() for thread in self.threads])
         lock(&self.lock)
-        if alive < self.live:
+        # one that starts is counted and says by itself when it runs
+        if self.starting == 0 and alive < self.live:
             self.live = alive
             if alive == 0:
                 notify_all(&self.consumers)
         unlock(&self.lock)
-        return 0
 
     def wait_ready(self, uint64_t pass_number):
         """Wait until ``take`` would not: for a thread that waits in an event loop's place."""
