@@ -636,10 +636,11 @@ cdef class Ring:
 
     def recount_workers(self):
         """Count out threads that ended outside of ``work``: an asynchronous exception may do it."""
+        cdef int64_t counted = self.live
         cdef int64_t alive = sum([thread.is_alive() for thread in self.threads])
         lock(&self.lock)
-        # one that starts is counted and says by itself when it runs
-        if self.starting == 0 and alive < self.live:
+        # none has come or gone since, and none starts: that one is counted and not alive yet
+        if self.live == counted and self.starting == 0 and alive < counted:
             self.live = alive
             if alive == 0:
                 notify_all(&self.consumers)
