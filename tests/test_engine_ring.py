@@ -696,7 +696,8 @@ def test_an_error_of_a_pass_that_is_over_stops_no_other(needs_threads):
         target.leave.set()
         thread.join()
         assert len(list(following)) == 399
-    assert len(errors) == target.entered.is_set()  # else the worker was faster
+    # it has none where a worker was faster, here or with the same sample in the next pass
+    assert target.entered.is_set() or not errors
 
 
 class Counted(tuple):
