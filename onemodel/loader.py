@@ -62,7 +62,8 @@ class DataLoader:
         shard: (rank, world); this loader gives the contiguous slots of its rank out of each
             global batch. batch_size must be divisible by world. "env" for what torchrun, MPI,
             SLURM or JAX say of this process; (0, 1) where none of them does.
-        device: None for NumPy; "torch", "torch:cuda:0", "jax"; or a callable for each batch.
+        device: None for NumPy; "torch", "torch:cuda:0", "jax"; a ``jax.sharding.Sharding`` for
+            global arrays; or a callable for each batch.
 
     Raises:
         TypeError, ValueError: naming the argument, its range and the value.
@@ -91,7 +92,7 @@ class DataLoader:
         workers: int | Literal["auto"] = 0,
         prefetch: int | None = None,
         shard: tuple[int, int] | Literal["env"] = (0, 1),
-        device: str | Callable[[Any], Any] | None = None,
+        device: Any = None,
     ) -> None:
         if hasattr(self, "_builder"):
             raise TypeError("a DataLoader cannot be changed; make another")

@@ -363,6 +363,21 @@ def test_a_subclass_sees_the_whole_batch():
         assert loader[0].indices.tolist() == [2, 3]
 
 
+@pytest.mark.parametrize("native", [True, False])
+def test_an_overridden_argument_wins(native):
+    class Wide(ImageBatchCollator):
+        width_multiple = property(lambda self: 32)
+        pad_to = property(lambda self: "global")
+        targets = property(lambda self: "padded")
+
+    with DataLoader(SAMPLES, 4, collate=Wide(), shard=(0, 2)) as loader:
+        batch = next(iter(loader)) if native else loader[0]
+        assert loader._lane is not None
+        assert batch.images.shape[3] == 32
+        longest = max(len(sample.target) for sample in SAMPLES[:4])
+        assert batch.targets.shape == (2, longest)
+
+
 def test_a_collator_of_ones_own_may_ask_for_the_whole_batch():
     class Own:
         pad_to = "global"
@@ -543,3 +558,14 @@ def test_the_average_of_scaled_gradients_is_that_of_the_global_batch(world):
                 unequal = g == 2 and world > 2
                 scaled = np.allclose(average(g, "global", scaled=False), expected, rtol=1e-4)
                 assert scaled is not unequal
+
+
+def test_a_batch_shows_its_shapes():
+    batch = DataLoader(SAMPLES, 2, collate=ImageBatchCollator(targets="padded", pad_to=20))[0]
+    longest = max(batch.target_lengths)
+    assert repr(batch).endswith(f"images=[2, 1, 2, 20], targets=[2, {longest}])")
+    assert repr(batch.map(np.ndim)).endswith("images=4, targets=2)")
+    plain = DataLoader(SAMPLES, 2, collate=ImageBatchCollator())[0]
+    assert repr(plain).endswith(f"targets={plain.target_lengths.sum()})")
+    batch.release()
+    assert repr(batch).endswith("released)")

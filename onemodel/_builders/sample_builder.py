@@ -56,7 +56,8 @@ class SampleBatchBuilder:
         self.transform = transform
         self.collate = collate
         self.columns = columns_of(dataset)
-        self._reads_whole = _pads_to_global(collate)
+        pad_to = getattr(collate, "pad_to", None)
+        self._reads_whole = isinstance(pad_to, str) and pad_to == "global"
         self._build_columns: Callable[[BatchKey], Any] | None = None
         if transform is None and self.columns is not None and takes_columns(collate):
             self._build_columns = partial(collate.from_columns, self.columns)
@@ -109,14 +110,6 @@ class SampleBatchBuilder:
                 note_slot(error, key, position, key.indices[position])
                 raise
             samples[position] = result
-
-
-def _pads_to_global(collate: Any) -> bool:
-    try:
-        pad_to = getattr(collate, "pad_to", None)
-    except Exception:  # a property of the user's
-        return False
-    return isinstance(pad_to, str) and pad_to == "global"
 
 
 def columns_of(dataset: Any) -> Columns | None:

@@ -164,7 +164,7 @@ class ImageBatchCollator:
         return self._collate(partial(from_columns, columns), with_int64(key))
 
     def _collate(self, read: Callable[[BatchKey], CollateInputs], key: BatchKey) -> ImageBatch:
-        if self._pad_to == "global":
+        if self.pad_to == "global":
             whole = with_int64(key.whole())
             inputs = read(whole)
             if whole is not key:
@@ -173,11 +173,11 @@ class ImageBatchCollator:
             inputs = read(key)
         shape = self._shape(inputs, key)
         if self._chain is not None:
-            arrays = collate.collate(inputs, self._pool, shape, self._pad_value, self._chain, key)
+            arrays = collate.collate(inputs, self._pool, shape, self.pad_value, self._chain, key)
         else:
             assert self._augment is not None  # of nothing there is a chain
             arrays = collate.collate_each(
-                inputs, self._pool, shape, self._pad_value, self._augment, key
+                inputs, self._pool, shape, self.pad_value, self._augment, key
             )
         return ImageBatch(
             **arrays,
@@ -191,16 +191,17 @@ class ImageBatchCollator:
 
     def _shape(self, inputs: CollateInputs, key: BatchKey) -> tuple[int, int, int]:
         """Return the padded width, the padded targets' length or 0, and a label's int32 words."""
-        if isinstance(self._pad_to, int):
-            inputs.check_widths(self._pad_to, key)
-            width = self._pad_to
+        pad_to = self.pad_to
+        if isinstance(pad_to, int):
+            inputs.check_widths(pad_to, key)
+            width = pad_to
         else:
-            width = _rounded_up("the padded width", inputs.widest, self._width_multiple)
+            width = _rounded_up("the padded width", inputs.widest, self.width_multiple)
         length = 0
-        if self._targets == "padded":
+        if self.targets == "padded":
             longest = max(inputs.longest, 1)
-            length = _rounded_up("the padded targets' length", longest, self._target_multiple)
-        return width, length, 2 if self._label_dtype == "int64" else 1
+            length = _rounded_up("the padded targets' length", longest, self.target_multiple)
+        return width, length, 2 if self.label_dtype == "int64" else 1
 
     def __repr__(self) -> str:
         # a loader's state holds this text: what came later is in it only where it says something

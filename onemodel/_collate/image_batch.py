@@ -149,9 +149,15 @@ class ImageBatch:
 
     def __repr__(self) -> str:
         try:
-            symbols = self.targets.shape
-            targets = symbols[0] if len(symbols) == 1 else list(symbols)
-            described = f"images={list(self.images.shape)}, targets={targets}"
+            described = f"images={_extent(self.images)}, targets={_extent(self.targets)}"
         except RuntimeError:
             described = "released"
         return f"ImageBatch(epoch={self.epoch}, step={self.step}, {described})"
+
+
+def _extent(array: Any) -> Any:
+    """Return the length of one dimension, the shape of more, or what ``map`` made instead."""
+    shape = getattr(array, "shape", None)
+    if shape is None:
+        return array
+    return shape[0] if len(shape) == 1 else list(shape)
