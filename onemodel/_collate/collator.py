@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from onemodel._batch.key import BatchKey
 from onemodel._collate import collate
+from onemodel._collate.errors import too_wide_error
 from onemodel._collate.image_batch import ImageBatch
 from onemodel._collate.inputs import CollateInputs, from_columns, from_samples
 from onemodel._common.arguments import rebuild
@@ -168,7 +169,7 @@ class ImageBatchCollator:
             whole = with_int64(key.whole())
             inputs = read(whole)
             if whole is not key:
-                inputs.narrow(key.first_slot, len(key.indices))
+                _narrow(inputs, key)
         else:
             inputs = read(key)
         shape = self._shape(inputs, key)
@@ -193,7 +194,8 @@ class ImageBatchCollator:
         """Return the padded width, the padded targets' length or 0, and a label's int32 words."""
         pad_to = self.pad_to
         if isinstance(pad_to, int):
-            inputs.check_widths(pad_to, key)
+            if inputs.widest > pad_to:
+                raise too_wide_error(inputs, pad_to, key)
             width = pad_to
         else:
             width = _rounded_up("the padded width", inputs.widest, self.width_multiple)
@@ -257,6 +259,17 @@ def native_chain(augment: Any) -> Chain | None:
     parts = augment.parts if is_own(augment, Compose, "__call__", "parts") else (augment,)
     native = [part for part in parts if is_own(part, NativeAugmentation, "__call__")]
     return Chain(native) if len(native) == len(parts) else None
+
+
+def _narrow(inputs: CollateInputs, key: BatchKey) -> None:
+    """Keep the slots of the key's shard."""
+    last = inputs.count - len(key.indices)
+    if not 0 <= key.first_slot <= last:
+        raise ValueError(
+            f"first_slot must be in [0, {last}] for {len(key.indices)} of the global batch's "
+            f"{inputs.count} slots, got {key.first_slot}"
+        )
+    inputs.narrow(key.first_slot, len(key.indices))
 
 
 def _rounded_up(name: str, size: int, multiple: int) -> int:

@@ -63,30 +63,21 @@ cdef class CollateInputs:
         """The largest target length; 0 where there is no target."""
         return self.inputs.longest
 
-    def narrow(self, first, count):
+    def narrow(self, int64_t first, int64_t count):
         """Keep ``count`` slots from ``first`` on. ``widest`` and ``longest`` stay those of all.
 
         Raises:
-            ValueError: if there are not so many.
+            IndexError: if there are not so many.
         """
-        if not 0 <= first <= first + count <= self.inputs.count:
-            raise ValueError(
-                f"first_slot must be in [0, {self.inputs.count - count}] for {count} of the "
-                f"{self.inputs.count} slots of the global batch, got {first}"
-            )
+        if first < 0 or count < 0 or first > self.inputs.count - count:
+            raise IndexError("first and count must be slots")
         narrow(&self.inputs, first, count)
 
-    def check_widths(self, int64_t most, key):
-        """Raise a ValueError that names the first slot with an image wider than ``most``."""
-        cdef int64_t k
-        cdef const Slot *slot
-        for k in range(self.inputs.count):
-            slot = &self.inputs.slots[k]
-            if slot.image.width > most:
-                raise ValueError(
-                    f"{sample_label(key.first_slot + k, slot.index)}: image must have a width of "
-                    f"at most {most} (pad_to), got {slot.image.width}"
-                )
+    def width(self, int64_t slot):
+        """The width of the image of a slot, from 0 on."""
+        if not 0 <= slot < self.inputs.count:
+            raise IndexError("slot must be one of the batch")
+        return self.inputs.slots[slot].image.width
 
 
 def gather_samples(list dataset not None, key):
