@@ -18,6 +18,7 @@ from onemodel._common.describe import describe, shown
 from onemodel._common.integers import TWO_64, check_integer, check_uint64
 from onemodel._engine.devices import Finish, resolve
 from onemodel._engine.prefetch import BatchSequence, Cursor, Pass, Prefetcher
+from onemodel._engine.ranks import rank_and_world
 from onemodel._engine.state import check_state, make_state
 from onemodel._engine.stats import LoaderStats
 from onemodel._memory.pool import BufferPool
@@ -59,8 +60,10 @@ class DataLoader:
         prefetch: batches that may be built or waiting ahead of the consumer, in [1, 2**16]; no
             more threads than this run. None for 8, or twice the workers where that is more.
         shard: (rank, world); this loader gives the contiguous slots of its rank out of each
-            global batch. batch_size must be divisible by world.
-        device: None for NumPy; "torch", "torch:cuda:0", "jax"; or a callable for each batch.
+            global batch. batch_size must be divisible by world. "env" for what torchrun, MPI,
+            SLURM or JAX say of this process; (0, 1) where none of them does.
+        device: None for NumPy; "torch", "torch:cuda:0", "jax"; a ``jax.sharding.Sharding`` for
+            global arrays; or a callable for each batch.
 
     Raises:
         TypeError, ValueError: naming the argument, its range and the value.
@@ -88,8 +91,8 @@ class DataLoader:
         seed: int = 0,
         workers: int | Literal["auto"] = 0,
         prefetch: int | None = None,
-        shard: tuple[int, int] = (0, 1),
-        device: str | Callable[[Any], Any] | None = None,
+        shard: tuple[int, int] | Literal["env"] = (0, 1),
+        device: Any = None,
     ) -> None:
         if hasattr(self, "_builder"):
             raise TypeError("a DataLoader cannot be changed; make another")
@@ -106,7 +109,7 @@ class DataLoader:
             sampler,
         )
         check_integer("sampler.steps_per_epoch", self._sampler.steps_per_epoch, 1, 2**63)
-        shard = _check_shard(shard, self._sampler.batch_size)
+        own_shard = _check_shard(shard, self._sampler.batch_size)
         for name, function in (("transform", transform), ("collate", collate)):
             if function is not None and not callable(function):
                 raise TypeError(f"{name} must be callable or None, got {shown(function)}")
@@ -128,7 +131,7 @@ class DataLoader:
         self._device = device
         self._finish: Finish | None = resolve(device)
         self._builder = StepBuilder(
-            dataset, self._sampler, builder, check_uint64("seed", seed), shard
+            dataset, self._sampler, builder, check_uint64("seed", seed), own_shard
         )
         self._lane = native_lane(self._builder)
         self._stats = LoaderStats(prefetch=self._prefetch if self._workers else 0)
@@ -486,10 +489,16 @@ def _make_sampler(
 
 
 def _check_shard(shard: Any, batch_size: int) -> tuple[int, int]:
+    if isinstance(shard, str) and shard == "env":
+        shard = rank_and_world()
     try:
+        if isinstance(shard, str):  # one of two characters is no pair
+            raise TypeError
         rank, world = shard
     except (TypeError, ValueError):
-        raise TypeError(f"shard must be a pair (rank, world), got {shown(shard)}") from None
+        raise TypeError(
+            f"shard must be a pair (rank, world) or 'env', got {shown(shard)}"
+        ) from None
     if not (type(world) is type(rank) is int and 0 <= rank < world < 2**31):
         world = check_integer(f"world of shard {shown(shard)}", world, 1, 2**31)
         rank = check_integer(f"rank of shard {shown(shard)}", rank, 0, world)

@@ -223,6 +223,9 @@ def fake_jax(monkeypatch):
     module = types.ModuleType("jax")
     module.config = types.SimpleNamespace(jax_enable_x64=False)
     module.numpy = types.SimpleNamespace(asarray=convert)
+    module.tree_util = types.SimpleNamespace(
+        GetAttrKey=str, register_pytree_with_keys=lambda *functions: None
+    )
     module.dlpack = types.ModuleType("jax.dlpack")
     module.dlpack.from_dlpack = convert
     monkeypatch.setitem(sys.modules, "jax", module)

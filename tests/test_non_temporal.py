@@ -37,7 +37,7 @@ def test_collation(variant, parts, padded):
     held, made = [], []
     for non_temporal in (False, True):
         assert pool.exceeds_cache is non_temporal
-        images = collate(inputs, pool, padded, 0.5, Chain(parts), key)["images"]
+        images = collate(inputs, pool, (padded, 0, 1), 0.5, Chain(parts), key)["images"]
         made.append(images.tobytes())
         del images
         held.append(pool.rent(2 << 20, np.float32))  # now more is out than caches hold

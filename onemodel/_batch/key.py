@@ -22,6 +22,8 @@ class BatchKey(NamedTuple):
         indices: int64 dataset indices, one for each slot of this shard.
         global_step: of the run; None for a key that was made by hand without one.
         global_rows: slots of the global batch, of which ``indices`` is this shard's part.
+        global_indices: the indices of all of these slots; None for a key without them.
+        world: how many ranks share the global batch.
     """
 
     seed: int
@@ -31,3 +33,25 @@ class BatchKey(NamedTuple):
     indices: NDArray[np.int64]
     global_step: int | None = None
     global_rows: int | None = None
+    global_indices: NDArray[np.int64] | None = None
+    world: int = 1
+
+    def whole(self) -> BatchKey:
+        """Return the key of the global batch, of which this key's batch is a part.
+
+        Raises:
+            ValueError: if this is a part, and the key does not say of what.
+
+        >>> key = BatchKey(7, 0, 0, 2, np.array([5, 9]), 0, 4, np.array([3, 1, 5, 9]), 2)
+        >>> key.whole().first_slot, key.whole().indices.tolist()
+        (0, [3, 1, 5, 9])
+        """
+        own = len(self.indices)
+        if self.global_indices is not None and len(self.global_indices) != own:
+            return self._replace(first_slot=0, indices=self.global_indices)
+        if self.global_rows not in (None, own):
+            raise ValueError(
+                f"global_indices must be the {self.global_rows} indices of the global batch "
+                f"for a key of {own} of them, got {self.global_indices}"
+            )
+        return self

@@ -10,15 +10,19 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 
 from onemodel._collate.collate cimport (
+    BatchShape,
     CollateSettings,
     batch_arrays,
     collate_native,
     image_bytes,
     integer_bytes,
-    padded_width_of,
+    rounded_up,
     settings_of,
+    target_count,
 )
-from onemodel._collate.inputs cimport Inputs, Slot, add_totals, allocate, point_at_columns
+from onemodel._collate.inputs cimport (
+    Inputs, Slot, add_totals, allocate, narrow, point_at_columns,
+)
 from onemodel._memory.pool cimport Block, exceeds_cache, header_memory
 from onemodel._builders.indices cimport IndexPlan
 from onemodel._builders.lane cimport BUILT, NEEDS_PYTHON, Lane, NativeBatch, interrupt_again
@@ -52,6 +56,10 @@ cdef class ImageLane(Lane):
     cdef Chain chain
     cdef CollateSettings settings
     cdef int64_t width_multiple
+    cdef int64_t width          # of every batch; 0 where the widest image decides
+    cdef bint whole             # whether the global batch decides
+    cdef int64_t target_multiple        # 0 where targets are concatenated
+    cdef int label_words
     cdef uint64_t seed
     cdef uint64_t steps_per_epoch
     cdef int64_t rank
@@ -73,7 +81,7 @@ cdef class ImageLane(Lane):
         rows = self.plan.fill(batch.epoch, batch.step, indices)
         first, end = self.rank * rows // self.world, (self.rank + 1) * rows // self.world
         batch.rows, batch.first_slot = rows, <uint64_t>first
-        if end > first and self.point(indices + first, end - first, &inputs, batch):
+        if end > first and self.point_at_part(indices, rows, first, end, &inputs, batch):
             status = self.collate(&inputs, batch)
         restore_float_mode(mode)
         if status != BUILT:
@@ -81,6 +89,18 @@ cdef class ImageLane(Lane):
         free(inputs.slots)
         free(indices)
         return status
+
+    cdef bint point_at_part(
+        self, const int64_t *indices, int64_t rows, int64_t first, int64_t end, Inputs *inputs,
+        NativeBatch *batch
+    ) noexcept nogil:
+        """Point at this shard's images, by way of all where the global batch decides the shape."""
+        if not self.whole:
+            return self.point(indices + first, end - first, inputs, batch)
+        if not self.point(indices, rows, inputs, batch):
+            return False
+        narrow(inputs, first, end - first)
+        return True
 
     cdef bint point(
         self, const int64_t *indices, int64_t count, Inputs *inputs, NativeBatch *batch
@@ -139,19 +159,32 @@ cdef class ImageLane(Lane):
         return True
 
     cdef int collate(self, const Inputs *inputs, NativeBatch *batch) noexcept nogil:
-        cdef int64_t padded = padded_width_of(inputs.widest, self.width_multiple)
-        cdef double size = 4.0 * inputs.count * inputs.channels * inputs.height * padded
-        if padded > INT32_LIMIT or size > <double>(PY_SSIZE_T_MAX // 2):
+        cdef BatchShape shape
+        shape.padded_width, shape.target_columns = self.width, 0
+        shape.label_words = self.label_words
+        if not self.width:
+            shape.padded_width = rounded_up(inputs.widest, self.width_multiple)
+        if self.target_multiple:
+            shape.target_columns = rounded_up(max(inputs.longest, 1), self.target_multiple)
+        cdef double rows = 4.0 * inputs.count
+        cdef double size = rows * inputs.channels * inputs.height * shape.padded_width
+        if (
+            inputs.widest > shape.padded_width
+            or shape.padded_width > INT32_LIMIT
+            or shape.target_columns > INT32_LIMIT
+            or max(size, rows * shape.target_columns) > <double>(PY_SSIZE_T_MAX // 2)
+        ):
             return NEEDS_PYTHON
         batch.count, batch.channels, batch.height = inputs.count, inputs.channels, inputs.height
-        batch.padded_width, batch.columns, batch.symbols = padded, inputs.columns, inputs.symbols
+        batch.padded_width, batch.columns = shape.padded_width, inputs.columns
+        batch.symbols = target_count(inputs, &shape)
         if not (
-            self.rent(batch, INTEGERS, integer_bytes(inputs.count, inputs.symbols))
-            and self.rent(batch, IMAGES, image_bytes(inputs, padded))
+            self.rent(batch, INTEGERS, integer_bytes(inputs.count, batch.symbols, &shape))
+            and self.rent(batch, IMAGES, image_bytes(inputs, shape.padded_width))
         ):
             return NEEDS_PYTHON
         if not collate_native(
-            inputs, &self.settings, padded, exceeds_cache(self.pool),
+            inputs, &self.settings, &shape, exceeds_cache(self.pool),
             derive_prefix(self.seed, batch.epoch, batch.step), batch.first_slot,
             <int32_t *>header_memory(batch.buffers[INTEGERS]),
             <float *>header_memory(batch.buffers[IMAGES]),
@@ -160,18 +193,20 @@ cdef class ImageLane(Lane):
         return BUILT
 
     cdef object finish(self, NativeBatch *batch):
+        cdef BatchShape shape
+        shape.padded_width, shape.label_words = batch.padded_width, self.label_words
+        shape.target_columns = batch.symbols // batch.count if self.target_multiple else 0
         cdef int64_t pixels = batch.count * batch.channels * batch.height * batch.padded_width
         cdef Block images = self.pool.own(
             batch.buffers[IMAGES], pixels * <int64_t>sizeof(float)
         )
         cdef Block integers = self.pool.own(
-            batch.buffers[INTEGERS], integer_bytes(batch.count, batch.symbols)
+            batch.buffers[INTEGERS], integer_bytes(batch.count, batch.symbols, &shape)
         )
         if batch.owner != NULL:
             Py_XDECREF(<PyObject *>batch.owner)
         arrays = batch_arrays(
-            images, integers, batch.count, batch.channels, batch.height, batch.padded_width,
-            batch.symbols,
+            images, integers, batch.count, batch.channels, batch.height, batch.symbols, &shape
         )
         return ImageBatch(
             epoch=batch.epoch,
@@ -179,6 +214,7 @@ cdef class ImageLane(Lane):
             real_columns=batch.columns,
             global_step=batch.epoch * self.steps_per_epoch + batch.step,
             global_rows=batch.rows,
+            world=self.world,
             **arrays,
         )
 
@@ -199,6 +235,11 @@ def image_lane(columns, samples, collate, IndexPlan plan, builder):
     lane.chain = collate.chain
     lane.settings = settings_of(lane.chain, collate.pad_value)
     lane.width_multiple = collate.width_multiple
+    pad_to = collate.pad_to
+    lane.whole = pad_to == "global" and builder.shard[1] > 1
+    lane.width = pad_to if isinstance(pad_to, int) else 0
+    lane.target_multiple = collate.target_multiple if collate.targets == "padded" else 0
+    lane.label_words = 2 if collate.label_dtype == "int64" else 1
     lane.seed, lane.steps_per_epoch = builder.seed, builder.steps_per_epoch
     lane.rank, lane.world = builder.shard
     return lane

@@ -43,6 +43,7 @@ class SampleBatchBuilder:
             sample where no transform needs them.
         transform: ``transform(rng, sample) -> Sample``, stream 0, or None.
         collate: ``collate(samples, key) -> batch``; a ``ColumnCollator`` is handed the columns.
+            One whose ``pad_to`` is "global" gets the samples of ``key.whole()``.
     """
 
     def __init__(
@@ -55,6 +56,8 @@ class SampleBatchBuilder:
         self.transform = transform
         self.collate = collate
         self.columns = columns_of(dataset)
+        pad_to = getattr(collate, "pad_to", None)
+        self._reads_whole = isinstance(pad_to, str) and pad_to == "global"
         self._build_columns: Callable[[BatchKey], Any] | None = None
         if transform is None and self.columns is not None and takes_columns(collate):
             self._build_columns = partial(collate.from_columns, self.columns)
@@ -63,9 +66,10 @@ class SampleBatchBuilder:
         """Return the batch of ``key``; nothing of its samples is kept."""
         if self._build_columns is not None:
             return self._build_columns(key)
-        samples = self._fetch(key)
+        read = key.whole() if self._reads_whole else key
+        samples = self._fetch(read)
         if self.transform is not None:
-            self._transform_each(samples, key)
+            self._transform_each(samples, read)
         return self.collate(samples, key)
 
     def _fetch(self, key: BatchKey) -> list[Any]:

@@ -63,7 +63,8 @@ class StepBuilder:
         epoch, step = divmod(g, self.steps_per_epoch)
         indices = self.sampler.batch_indices(self.seed, epoch, step)
         indices = _check_batch_indices(indices, self.length, self.sampler)
-        return BatchKey(self.seed, epoch, step, 0, indices, g, len(indices))
+        world = self.shard[1]
+        return BatchKey(self.seed, epoch, step, 0, indices, g, len(indices), indices, world)
 
     def _shard_of(self, key: BatchKey) -> BatchKey:
         rank, world = self.shard

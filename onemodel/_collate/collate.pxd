@@ -16,15 +16,29 @@ ctypedef struct CollateSettings:
     float pad
 
 
+# What a batch is brought to.
+ctypedef struct BatchShape:
+    int64_t padded_width
+    int64_t target_columns      # of padded targets; 0 where they are concatenated
+    int label_words             # a label's int32 words: 1, or 2 for int64
+
+
 cdef CollateSettings settings_of(Chain chain, float pad) noexcept
 
-cdef inline int64_t padded_width_of(int64_t widest, int64_t multiple) noexcept nogil:
-    return (widest + multiple - 1) // multiple * multiple
+cdef inline int64_t rounded_up(int64_t size, int64_t multiple) noexcept nogil:
+    return (size + multiple - 1) // multiple * multiple
+
+
+# Numbers in a batch's targets.
+cdef inline int64_t target_count(const Inputs *inputs, const BatchShape *shape) noexcept nogil:
+    return inputs.count * shape.target_columns if shape.target_columns else inputs.symbols
 
 
 # Bytes of a batch's two buffers.
-cdef inline int64_t integer_bytes(int64_t count, int64_t symbols) noexcept nogil:
-    return (4 * count + symbols) * <int64_t>sizeof(int32_t)
+cdef inline int64_t integer_bytes(
+    int64_t count, int64_t symbols, const BatchShape *shape
+) noexcept nogil:
+    return ((3 + shape.label_words) * count + symbols) * <int64_t>sizeof(int32_t)
 
 
 cdef inline int64_t image_bytes(const Inputs *inputs, int64_t padded_width) noexcept nogil:
@@ -33,12 +47,12 @@ cdef inline int64_t image_bytes(const Inputs *inputs, int64_t padded_width) noex
 
 # Fill both buffers; False where there is no memory for what one image needs on its way.
 cdef bint collate_native(
-    const Inputs *inputs, const CollateSettings *settings, int64_t padded_width,
+    const Inputs *inputs, const CollateSettings *settings, const BatchShape *shape,
     bint non_temporal, uint64_t prefix, uint64_t first_slot, int32_t *integers, float *images
 ) noexcept nogil
 
-# The arrays of a batch by name, backed by its two buffers.
+# The arrays of a batch by name, backed by its two buffers. `symbols` as target_count says.
 cdef dict batch_arrays(
     Block images, Block integers, int64_t count, int64_t channels, int64_t height,
-    int64_t padded_width, int64_t symbols
+    int64_t symbols, const BatchShape *shape
 )

@@ -15,7 +15,7 @@ __all__ = ["collate", "collate_each"]
 def collate(
     inputs: CollateInputs,
     pool: BufferPool,
-    padded_width: int,
+    layout: tuple[int, int, int],
     pad_value: float,
     chain: Chain,
     key: BatchKey,
@@ -23,7 +23,7 @@ def collate(
 def collate_each(
     inputs: CollateInputs,
     pool: BufferPool,
-    padded_width: int,
+    layout: tuple[int, int, int],
     pad_value: float,
     augment: Callable[[SampleRng, NDArray[np.float32]], Any],
     key: BatchKey,

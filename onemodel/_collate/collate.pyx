@@ -7,7 +7,7 @@ copy of each image; both give the same bytes.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 import numpy as np
 
@@ -28,6 +28,7 @@ __all__ = ["collate", "collate_each"]
 
 FLOAT32 = np.dtype(np.float32)
 INT32 = np.dtype(np.int32)
+INT64 = np.dtype(np.int64)
 
 
 cdef extern from "Python.h":
@@ -183,45 +184,62 @@ cdef void make_image(
             rows.target += rows.padded
 
 
-# The layout of the integers: widths, target lengths, labels and indices, `count` each, then all
-# targets. These two functions and integer_bytes know it.
+# The layout of the integers: labels first, which may have 64 bits; widths, target lengths and
+# indices, `count` each; then the targets. These two functions and integer_bytes know it.
 
-cdef void store_integers(const Inputs *inputs, int32_t *target) noexcept nogil:
-    cdef int64_t slot, count = inputs.count
-    cdef int64_t place = 4 * count
+cdef void store_integers(
+    const Inputs *inputs, const BatchShape *shape, int32_t *labels
+) noexcept nogil:
+    cdef int64_t slot, length, count = inputs.count
+    cdef int32_t *widths = labels + shape.label_words * count
+    cdef int32_t *targets = widths + 3 * count
     cdef const Slot *one
     for slot in range(count):
         one = &inputs.slots[slot]
-        target[slot] = <int32_t>one.image.width
-        target[count + slot] = <int32_t>one.target_length
-        target[2 * count + slot] = one.label
-        target[3 * count + slot] = one.index
-        if one.target_length > 0:
-            memcpy(target + place, one.target, one.target_length * sizeof(int32_t))
-            place += one.target_length
+        widths[slot] = <int32_t>one.image.width
+        widths[count + slot] = <int32_t>one.target_length
+        widths[2 * count + slot] = one.index
+        if shape.label_words == 2:
+            (<int64_t *>labels)[slot] = one.label
+        else:
+            labels[slot] = one.label
+        length = one.target_length
+        if length > 0:
+            memcpy(targets, one.target, length * sizeof(int32_t))
+        if shape.target_columns:
+            memset(targets + length, 0, (shape.target_columns - length) * sizeof(int32_t))
+            length = shape.target_columns
+        targets += length
 
 
 cdef dict batch_arrays(
     Block images, Block integers, int64_t count, int64_t channels, int64_t height,
-    int64_t padded_width, int64_t symbols
+    int64_t symbols, const BatchShape *shape
 ):
-    numbers = np.ndarray((4 * count + symbols,), INT32, integers)
+    cdef int64_t first = shape.label_words * count
+    numbers = np.ndarray((first + 3 * count + symbols,), INT32, integers)
+    labels = numbers[:first]
+    targets = numbers[first + 3 * count:]
+    if shape.label_words == 2:
+        labels = labels.view(INT64)
+    if shape.target_columns:
+        targets = targets.reshape(count, shape.target_columns)
     return {
-        "images": np.ndarray((count, channels, height, padded_width), FLOAT32, images),
-        "widths": numbers[:count],
-        "targets": numbers[4 * count:],
-        "target_lengths": numbers[count:2 * count],
-        "labels": numbers[2 * count:3 * count],
-        "indices": numbers[3 * count:4 * count],
+        "images": np.ndarray((count, channels, height, shape.padded_width), FLOAT32, images),
+        "widths": numbers[first:first + count],
+        "targets": targets,
+        "target_lengths": numbers[first + count:first + 2 * count],
+        "labels": labels,
+        "indices": numbers[first + 2 * count:first + 3 * count],
     }
 
 
 cdef bint collate_native(
-    const Inputs *inputs, const CollateSettings *settings, int64_t padded_width,
+    const Inputs *inputs, const CollateSettings *settings, const BatchShape *shape,
     bint non_temporal, uint64_t prefix, uint64_t first_slot, int32_t *integers, float *images
 ) noexcept nogil:
     cdef Work work
-    cdef int64_t slot
+    cdef int64_t slot, padded_width = shape.padded_width
     cdef int64_t whole = inputs.channels * inputs.height * inputs.widest
     cdef int64_t image_floats = inputs.channels * inputs.height * padded_width
     cdef size_t image_size = 0 if settings.by_rows else whole * sizeof(float)
@@ -237,7 +255,7 @@ cdef bint collate_native(
     )
     cdef uint64_t mode = default_float_mode()
     if there:
-        store_integers(inputs, integers)
+        store_integers(inputs, shape, integers)
         for slot in range(inputs.count):
             make_image(
                 inputs, &work, &inputs.slots[slot],
@@ -253,44 +271,58 @@ cdef bint collate_native(
     return there
 
 
-cdef tuple rent_blocks(const Inputs *inputs, BufferPool pool, int64_t padded_width):
+cdef tuple rent_blocks(const Inputs *inputs, BufferPool pool, const BatchShape *shape):
     """Return the blocks of images and integers."""
-    if padded_width < inputs.widest:
+    if shape.padded_width < inputs.widest or 0 < shape.target_columns < inputs.longest:
         raise ValueError(
-            f"padded_width must be at least {inputs.widest}, got {padded_width}"
+            f"layout must be at least ({inputs.widest}, {inputs.longest}), "
+            f"got ({shape.padded_width}, {shape.target_columns})"
         )
-    size = inputs.count * inputs.channels * inputs.height * <object>padded_width * 4
+    rows = inputs.count * inputs.channels * inputs.height
+    numbers = inputs.count * <object>shape.target_columns
+    check_bytes("images", rows * <object>shape.padded_width * 4)
+    check_bytes("targets", numbers * 4)
+    symbols = target_count(inputs, shape)
+    integers = pool.allocate_block(integer_bytes(inputs.count, symbols, shape))
+    return pool.allocate_block(image_bytes(inputs, shape.padded_width)), integers
+
+
+cdef int check_bytes(name, size) except -1:
     if size > PY_SSIZE_T_MAX // 2:
         raise ValueError(
-            f"a batch's images must have at most {PY_SSIZE_T_MAX // 2} bytes, got {size}"
+            f"a batch's {name} must have at most {PY_SSIZE_T_MAX // 2} bytes, got {size}"
         )
-    integers = pool.allocate_block(integer_bytes(inputs.count, inputs.symbols))
-    return pool.allocate_block(size), integers
+    return 0
 
 
 def collate(
-    CollateInputs inputs not None, BufferPool pool not None, int64_t padded_width, float pad_value,
+    CollateInputs inputs not None, BufferPool pool not None, tuple layout not None, float pad_value,
     Chain chain not None, key,
 ):
     """Make every slot of ``inputs``: gathered, converted, augmented, padded.
 
     Args:
-        padded_width: columns of the batch's images, at least the widest input's.
+        layout: pixel columns of the batch's images, at least the widest input's; columns of its
+            padded targets, at least the longest's, or 0 to concatenate them; and how many int32
+            words a label has, 1 or 2.
         chain: native augmentations; slot j's draw from
             ``derive(seed, epoch, step, first_slot + j, 1)``.
         key: the ``BatchKey``.
 
     Returns:
-        The arrays by name, in memory of the pool: "images" float32 [count, C, H, padded_width];
-        "widths", "target_lengths", "labels", "indices" int32 [count]; "targets" int32 [sum].
+        The arrays by name, in memory of the pool: "images" float32 [count, C, H, pixel columns];
+        "widths", "target_lengths", "labels", "indices" int32 [count]; "targets" int32 [sum] or
+        [count, columns]. "labels" are int64 where they have 2 words.
 
     Raises:
-        ValueError: if padded_width is too small, or the batch too large for this platform.
+        ValueError: if layout is too small, or the batch too large for this platform.
     """
     cdef const Inputs *given = &inputs.inputs
     cdef CollateSettings settings = settings_of(chain, pad_value)
+    cdef BatchShape formed
+    formed.padded_width, formed.target_columns, formed.label_words = layout
     cdef Block images, integers
-    images, integers = rent_blocks(given, pool, padded_width)
+    images, integers = rent_blocks(given, pool, &formed)
     cdef uint64_t prefix = derive_prefix(key.seed, key.epoch, key.step)
     cdef uint64_t first_slot = key.first_slot
     cdef bint there, non_temporal = exceeds_cache(pool)
@@ -298,17 +330,18 @@ def collate(
     cdef float *pixels = <float *>memory(images)
     with nogil:
         there = collate_native(
-            given, &settings, padded_width, non_temporal, prefix, first_slot, numbers, pixels
+            given, &settings, &formed, non_temporal, prefix, first_slot, numbers, pixels
         )
     if not there:
         raise MemoryError(f"no memory for images of {given.widest} columns")
     return batch_arrays(
-        images, integers, given.count, given.channels, given.height, padded_width, given.symbols
+        images, integers, given.count, given.channels, given.height, target_count(given, &formed),
+        &formed,
     )
 
 
 def collate_each(
-    CollateInputs inputs not None, BufferPool pool not None, int64_t padded_width, float pad_value,
+    CollateInputs inputs not None, BufferPool pool not None, tuple layout not None, float pad_value,
     augment, key,
 ):
     """Make what ``collate`` makes, by the reference path: copy, edit, copy to the batch.
@@ -321,19 +354,21 @@ def collate_each(
         whatever augment raises, with a note of the slot and the dataset index.
     """
     cdef const Inputs *given = &inputs.inputs
+    cdef BatchShape formed
+    formed.padded_width, formed.target_columns, formed.label_words = layout
     cdef Block images, integers, block
-    images, integers = rent_blocks(given, pool, padded_width)
+    images, integers = rent_blocks(given, pool, &formed)
     cdef uint64_t prefix = derive_prefix(key.seed, key.epoch, key.step)
     cdef uint64_t first_slot = key.first_slot
     cdef uint64_t state
     cdef int64_t slot, size
-    cdef int64_t image_floats = given.channels * given.height * padded_width
+    cdef int64_t image_floats = given.channels * given.height * formed.padded_width
     cdef Work work
     cdef Rows rows
     cdef ImageShape shape
-    work.settings.pad, work.padded_width = pad_value, padded_width
+    work.settings.pad, work.padded_width = pad_value, formed.padded_width
     work.non_temporal = exceeds_cache(pool)
-    store_integers(given, <int32_t *>memory(integers))
+    store_integers(given, &formed, <int32_t *>memory(integers))
     for slot in range(given.count):
         shape.channels, shape.height = given.channels, given.height
         shape.width = given.slots[slot].image.width
@@ -365,5 +400,6 @@ def collate_each(
         loops.store_rows(&rows)
     store_fence()
     return batch_arrays(
-        images, integers, given.count, given.channels, given.height, padded_width, given.symbols
+        images, integers, given.count, given.channels, given.height, target_count(given, &formed),
+        &formed,
     )

@@ -17,33 +17,36 @@ class ImageBatch:
     Attributes:
         images: float32 [B, C, H, Wp]; each image at the left, the rest of its rows padding.
         widths: int32 [B], the real widths.
-        targets: int32 [sum], every target one after another, the layout of CTC losses.
+        targets: int32 [sum], every target one after another, the layout of CTC losses; or
+            [B, T], padded with 0, as the collator was asked.
         target_lengths: int32 [B].
-        labels: int32 [B].
+        labels: int32 [B], or int64.
         indices: int32 [B], the dataset index of each slot.
         epoch, step: where the batch is in the run.
         real_columns: the sum of the widths.
         global_step: of the run; None where the key that it was made of had none.
         global_rows: slots of the global batch, of which these are this shard's; None likewise.
+        world: how many ranks share the global batch.
 
     ``release()``, or leaving ``with batch:``, drops the batch's arrays. Their memory is used
     again when nobody else holds them: an array that you took out stays yours.
     """
 
     FIELDS = ("images", "widths", "targets", "target_lengths", "labels", "indices")
-    __slots__ = (*FIELDS, "epoch", "global_rows", "global_step", "real_columns", "step")
+    __slots__ = (*FIELDS, "epoch", "global_rows", "global_step", "real_columns", "step", "world")
 
     images: NDArray[np.float32]
     widths: NDArray[np.int32]
     targets: NDArray[np.int32]
     target_lengths: NDArray[np.int32]
-    labels: NDArray[np.int32]
+    labels: NDArray[np.int32] | NDArray[np.int64]
     indices: NDArray[np.int32]
     epoch: int
     step: int
     real_columns: int
     global_step: int | None
     global_rows: int | None
+    world: int
 
     def __init__(
         self,
@@ -51,13 +54,14 @@ class ImageBatch:
         widths: NDArray[np.int32],
         targets: NDArray[np.int32],
         target_lengths: NDArray[np.int32],
-        labels: NDArray[np.int32],
+        labels: NDArray[np.int32] | NDArray[np.int64],
         indices: NDArray[np.int32],
         epoch: int,
         step: int,
         real_columns: int,
         global_step: int | None = None,
         global_rows: int | None = None,
+        world: int = 1,
     ) -> None:
         self.images = images
         self.widths = widths
@@ -70,6 +74,7 @@ class ImageBatch:
         self.real_columns = real_columns
         self.global_step = global_step
         self.global_rows = global_rows
+        self.world = world
 
     def __getattr__(self, name: str) -> Any:
         # reached only where a slot is empty
@@ -93,6 +98,7 @@ class ImageBatch:
             real_columns=self.real_columns,
             global_step=self.global_step,
             global_rows=self.global_rows,
+            world=self.world,
         )
 
     def without_rows(self) -> ImageBatch:
@@ -100,6 +106,19 @@ class ImageBatch:
         empty = self.map(lambda array: array[:0])
         empty.real_columns = 0
         return empty
+
+    @property
+    def loss_scale(self) -> float:
+        """What to multiply the mean of this shard's losses by, where ranks average gradients.
+
+        It is ``len(batch) * world / global_rows``. The average over all ranks is then the mean
+        over the global batch, also where a short last batch gives ranks unequal parts of it. It
+        is 1 where these are equal, and 0 for a rank without rows, whose mean must not be taken:
+        0 times a mean of nothing is not a number.
+        """
+        if self.global_rows is None:
+            return 1.0
+        return len(self) * self.world / self.global_rows
 
     def count_columns(self) -> tuple[int, int]:
         """Return the pixel columns of all images, before and after padding."""
@@ -130,7 +149,15 @@ class ImageBatch:
 
     def __repr__(self) -> str:
         try:
-            described = f"images={list(self.images.shape)}, targets={len(self.targets)}"
+            described = f"images={_extent(self.images)}, targets={_extent(self.targets)}"
         except RuntimeError:
             described = "released"
         return f"ImageBatch(epoch={self.epoch}, step={self.step}, {described})"
+
+
+def _extent(array: Any) -> Any:
+    """Return the length of one dimension, the shape of more, or what ``map`` made instead."""
+    shape = getattr(array, "shape", None)
+    if shape is None:
+        return array
+    return shape[0] if len(shape) == 1 else list(shape)

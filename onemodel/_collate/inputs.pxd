@@ -24,6 +24,7 @@ ctypedef struct Inputs:
     int64_t widest
     int64_t columns             # sum of the widths
     int64_t symbols             # sum of the target lengths
+    int64_t longest             # target
     bint bytes
     const float *scale          # per channel, for uint8 pixels
     const float *shift
@@ -43,6 +44,9 @@ cdef int64_t point_at_columns(
 
 # Start anew with `count` slots, all zero; False where there is no memory.
 cdef bint allocate(Inputs *inputs, int64_t count) noexcept nogil
+
+# Keep the slots [first, first + count). `widest` and `longest` stay those of all.
+cdef void narrow(Inputs *inputs, int64_t first, int64_t count) noexcept nogil
 
 # Count a slot in; False where one of its numbers does not fit in a batch's int32.
 cdef bint add_totals(Inputs *inputs, Slot *slot, int64_t index) noexcept nogil

@@ -6,7 +6,7 @@ Everything is checked here; the pass that follows reads pointers without the GIL
 from cpython.list cimport PyList_GET_ITEM
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memset
+from libc.string cimport memmove, memset
 
 from onemodel._batch.notes import note_slot
 from onemodel._memory.arrays cimport CONTIGUOUS, Array, array_of
@@ -57,6 +57,27 @@ cdef class CollateInputs:
     def symbols(self):
         """The sum of the target lengths."""
         return self.inputs.symbols
+
+    @property
+    def longest(self):
+        """The largest target length; 0 where there is no target."""
+        return self.inputs.longest
+
+    def narrow(self, int64_t first, int64_t count):
+        """Keep ``count`` slots from ``first`` on. ``widest`` and ``longest`` stay those of all.
+
+        Raises:
+            IndexError: if there are not so many.
+        """
+        if first < 0 or count < 0 or first > self.inputs.count - count:
+            raise IndexError("first and count must be slots")
+        narrow(&self.inputs, first, count)
+
+    def width(self, int64_t slot):
+        """The width of the image of a slot, from 0 on."""
+        if not 0 <= slot < self.inputs.count:
+            raise IndexError("slot must be one of the batch")
+        return self.inputs.slots[slot].image.width
 
 
 def gather_samples(list dataset not None, key):
@@ -203,7 +224,18 @@ cdef bint add_totals(Inputs *inputs, Slot *slot, int64_t index) noexcept nogil:
     inputs.widest = max(inputs.widest, slot.image.width)
     inputs.columns += slot.image.width
     inputs.symbols += slot.target_length
+    inputs.longest = max(inputs.longest, slot.target_length)
     return True
+
+
+cdef void narrow(Inputs *inputs, int64_t first, int64_t count) noexcept nogil:
+    cdef int64_t k
+    memmove(inputs.slots, inputs.slots + first, count * sizeof(Slot))
+    memset(inputs.slots + count, 0, sizeof(Slot))
+    inputs.count, inputs.columns, inputs.symbols = count, 0, 0
+    for k in range(count):
+        inputs.columns += inputs.slots[k].image.width
+        inputs.symbols += inputs.slots[k].target_length
 
 
 cdef object limits_error(const Slot *slot, int64_t index):

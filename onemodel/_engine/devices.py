@@ -10,7 +10,9 @@ import numpy as np
 
 from onemodel._batch.notes import note, note_finish
 from onemodel._batch.structure import map_leaves
+from onemodel._collate.image_batch import ImageBatch
 from onemodel._common.describe import shown
+from onemodel._engine import jax_batches
 
 __all__ = ["resolve"]
 
@@ -25,10 +27,13 @@ class Finish(Protocol):
         """Return the batch of global step ``g`` on its device."""
 
 
-FORMS = 'None, a callable, "torch", "torch:DEVICE" (for example "torch:cuda:0") or "jax"'
+FORMS = (
+    'None, a callable, "torch", "torch:DEVICE" (for example "torch:cuda:0"), "jax" or a '
+    "jax.sharding.Sharding"
+)
 
 
-def resolve(device: str | Callable[[Any], Any] | None) -> Finish | None:
+def resolve(device: Any) -> Finish | None:
     """Return the function to apply to each batch and its global step, or None to keep NumPy.
 
     What it raises is an error of that step, and says so in a note.
@@ -38,11 +43,16 @@ def resolve(device: str | Callable[[Any], Any] | None) -> Finish | None:
     An array that is read-only is copied first, for a tensor could write to it, and so is one of
     the other byte order. Nested dicts, tuples and lists are walked; what can't be a tensor
     (strings, dates, objects, masked arrays) stays as it is. An error names the field and the step.
-    Integers that JAX would cut to 32 bits are an error. The package is imported here, and only
-    when asked for.
+    The package is imported here, and only when asked for.
+
+    With a ``jax.sharding.Sharding`` each array is this process's part of a global ``jax.Array``,
+    which ``jax.make_array_from_process_local_data`` makes; the batch is then the global one.
+    While ``jax_enable_x64`` is off, integers that JAX would cut to 32 bits are an error, and
+    float64 becomes float32, rounded to nearest, infinite beyond its range. ``ImageBatch`` is made
+    a pytree of its six arrays.
 
     Args:
-        device: None, a callable ``f(batch)``, "torch", "torch:DEVICE" or "jax".
+        device: None, a callable ``f(batch)``, "torch", "torch:DEVICE", "jax" or a sharding.
 
     Raises:
         TypeError, ValueError: if ``device`` is none of these.
@@ -52,6 +62,8 @@ def resolve(device: str | Callable[[Any], Any] | None) -> Finish | None:
     """
     if device is None:
         return None
+    if jax_batches.is_sharding(device):
+        return _finish(_jax_global(device))
     if callable(device) and not isinstance(device, str):
         return _finish(device)
     if not isinstance(device, str):
@@ -84,7 +96,7 @@ def _finish(move: Callable[[Any], Any]) -> Finish:
     return finish
 
 
-def _named(device: str, to_tensor: ToTensor) -> Callable[[Any, str], Any]:
+def _named(device: Any, to_tensor: ToTensor) -> Callable[[Any, str], Any]:
     """Return ``to_tensor`` for arrays, whose errors name the field; others stay as they are."""
 
     def convert(leaf: Any, name: str) -> Any:
@@ -93,7 +105,8 @@ def _named(device: str, to_tensor: ToTensor) -> Callable[[Any, str], Any]:
         try:
             return to_tensor(leaf, name)
         except Exception as error:
-            note(error, f"{name}, {leaf.dtype} {list(leaf.shape)}, can't be given to {device!r}")
+            what = f"{name}, {leaf.dtype} {list(leaf.shape)}"
+            note(error, f"{what}, can't be given to {shown(device)}")
             raise
 
     return convert
@@ -133,22 +146,49 @@ def _torch(device: str, place: str) -> ToTensor:
 def _jax() -> ToTensor:
     jax = _import("jax", "jax")
     dlpack = _import("jax.dlpack", "jax")
+    jax_batches.register(jax)
 
     def to_tensor(array: np.ndarray[Any, Any], name: str) -> Any:
-        kind = array.dtype.kind
-        if kind in "iu" and array.itemsize == 8 and not jax.config.jax_enable_x64:
-            array = _as_32_bits(array, name)
-        if kind in "iuf":
-            return dlpack.from_dlpack(np.ascontiguousarray(_plain(array)))
-        if kind in "bc" or (kind == "V" and array.dtype.type is not np.void):
-            return jax.numpy.asarray(_plain(array))  # DLPack leaves these out; V: bfloat16 and such
+        if array.dtype.kind in "iuf":
+            return dlpack.from_dlpack(np.ascontiguousarray(_plain(_uncut(jax, array, name))))
+        if _is_jax_s(array):
+            return jax.numpy.asarray(_plain(array))  # DLPack leaves these out
         return array
 
     return to_tensor
 
 
-def _as_32_bits(array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
-    """Return integers of 64 bits as 32 bits, which is all that JAX keeps of them by default."""
+def _jax_global(sharding: Any) -> Callable[[Any], Any]:
+    """Return what makes this process's batch a part of global arrays."""
+    jax = _import("jax", "jax")
+    jax_batches.register(jax)
+
+    def to_tensor(array: np.ndarray[Any, Any], name: str) -> Any:
+        if not _is_jax_s(array):
+            return array
+        local = _plain(_uncut(jax, array, name))
+        return jax.make_array_from_process_local_data(sharding, local)
+
+    def move(batch: Any) -> Any:
+        jax_batches.check_part(batch)
+        made = map_leaves(batch, _named(sharding, to_tensor))
+        if isinstance(made, ImageBatch):
+            made.world = 1  # it holds the rows of all ranks
+        return made
+
+    return move
+
+
+def _is_jax_s(array: np.ndarray[Any, Any]) -> bool:
+    """Return whether JAX has such arrays: numbers and bools, bfloat16 and its like (kind V)."""
+    kind = array.dtype.kind
+    return kind in "biufc" or (kind == "V" and array.dtype.type is not np.void)
+
+
+def _uncut(jax: Any, array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
+    """Return integers of 64 bits as 32 bits where that is all that JAX keeps of them."""
+    if array.dtype.kind not in "iu" or array.itemsize < 8 or jax.config.jax_enable_x64:
+        return array
     dtype = np.dtype(f"{array.dtype.kind}4")
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
     outside = array[(array < low) | (array > high)]

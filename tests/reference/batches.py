@@ -1,7 +1,8 @@
 """The whole pure function. Source: section 1 of the normative text, "The contract".
 
 Decision 9 of the design: rank r of w takes the slots [r * B // w, (r + 1) * B // w) of the global
-batch; slots keep their global numbers, and the padding width is the rank's own.
+batch; slots keep their global numbers, and the padding width is the rank's own unless the form of
+the batch says otherwise.
 """
 
 from .collate import collate_images
@@ -24,6 +25,7 @@ def batch_at(
     width_multiple=1,
     pad_value=0.0,
     augment=None,
+    **form,
 ):
     """The batch of global step `g` as a dict of six arrays."""
     epoch, step = locate(g, sampler.steps_per_epoch)
@@ -33,16 +35,16 @@ def batch_at(
     first = rank * len(indices) // ranks
     stop = (rank + 1) * len(indices) // ranks
 
-    chosen = []
-    for slot in range(first, stop):
+    whole = []
+    for slot in range(len(indices)):
         sample = samples[indices[slot]]
         if transform is not None:
             rng = SampleRng(derive(seed, epoch, step, slot, STREAM_TRANSFORM))
             sample = transform(rng, sample)
-        chosen.append(sample)
+        whole.append(sample)
 
     return collate_images(
-        chosen,
+        whole[first:stop],
         indices[first:stop],
         seed,
         epoch,
@@ -51,4 +53,6 @@ def batch_at(
         width_multiple=width_multiple,
         pad_value=pad_value,
         augment=augment,
+        whole=whole,
+        **form,
     )
