@@ -211,6 +211,8 @@ class BatchSequence:
     Args:
         decide: called at the first ``next``: the pass to run, who builds it, and its number there.
         finish: applied to each batch on the consumer's thread.
+        again: from the next global step, or None before the first ``next``, to a function and its
+            arguments that make a sequence of what remains: what a pickle holds.
     """
 
     def __init__(
@@ -218,7 +220,9 @@ class BatchSequence:
         decide: Callable[[], tuple[Pass, Prefetcher, int]],
         release: Callable[[Prefetcher], None],
         finish: Callable[[Any, int], Any] | None,
+        again: Callable[[int | None], tuple[Any, ...]],
     ) -> None:
+        self._again = again
         self._decide: Callable[[], tuple[Pass, Prefetcher, int]] | None = decide
         self._release = release
         self._finish = finish
@@ -292,6 +296,12 @@ class BatchSequence:
         # of several threads that find the end one gives the ring back: then it is another pass's
         if prefetcher is not None and prefetcher.ring.detach(self._number, keep):
             self._release(prefetcher)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how the remaining steps are made again, by another copy of the loader."""
+        begun = None if self._decide is not None else self._cursor.next_step
+        ended = {"_closed": True, "_failed": self._failed} if self._closed else None
+        return *self._again(begun), ended
 
     def __aiter__(self) -> Self:
         return self
