@@ -243,7 +243,7 @@ class DataLoader:
             return Pass(first, last, False, Cursor(first))
 
         def again(at: int | None) -> tuple[Any, ...]:
-            return self.steps, (start if at is None else at, stop)
+            return self.steps, start if at is None else at, stop
 
         return self._sequence(decide, again)
 
@@ -271,7 +271,7 @@ class DataLoader:
             self._epoch = epoch + 1
             return Pass(start, stop, True, Cursor(start))
 
-        return self._sequence(decide, lambda begun: (self._pass, (at if begun is None else begun,)))
+        return self._sequence(decide, lambda begun: (self._pass, at if begun is None else begun))
 
     def _sequence(
         self, decide: Callable[[], Pass], again: Callable[[int | None], tuple[Any, ...]]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import operator
 import threading
 import time
 import weakref
@@ -211,8 +212,8 @@ class BatchSequence:
     Args:
         decide: called at the first ``next``: the pass to run, who builds it, and its number there.
         finish: applied to each batch on the consumer's thread.
-        again: from the next global step, or None before the first ``next``, to a function and its
-            arguments that make a sequence of what remains: what a pickle holds.
+        again: from the next global step, or None before the first ``next``, to a tuple of the
+            loader's method and the arguments that make a sequence of what remains.
     """
 
     def __init__(
@@ -301,7 +302,8 @@ class BatchSequence:
         """Return how the remaining steps are made again, by another copy of the loader."""
         begun = None if self._decide is not None else self._cursor.next_step
         ended = {"_closed": True, "_failed": self._failed} if self._closed else None
-        return *self._again(begun), ended
+        # a deep copy copies arguments only, and so the loader of a method that is one of them
+        return operator.call, self._again(begun), ended
 
     def __aiter__(self) -> Self:
         return self
