@@ -14,7 +14,7 @@ from onemodel._builders.sample_builder import SampleBatchBuilder
 from onemodel._builders.step_builder import BatchBuilder, StepBuilder, dataset_length
 from onemodel._common import threads
 from onemodel._common.arguments import check_flag
-from onemodel._common.configured import rebuild
+from onemodel._common.configured import added_attributes, rebuild
 from onemodel._common.describe import describe, shown
 from onemodel._common.integers import TWO_64, check_integer, check_uint64
 from onemodel._engine.devices import Finish, resolve
@@ -412,15 +412,8 @@ class DataLoader:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return the arguments, what a subclass added, and where the run stands."""
-        added = {name: value for name, value in self.__dict__.items() if name not in self._own}
-        made_by = rebuild, (type(self), DataLoader, self._arguments)
-        return *made_by, (added, self._epoch, self._position())
-
-    def __setstate__(self, state: tuple[dict[str, Any], int, int | None]) -> None:
-        added, self._epoch, position = state
-        self.__dict__.update(added)
-        if position is not None:
-            self._go_on_at(position)
+        made_by = type(self), DataLoader, self._arguments, self._epoch, self._position()
+        return _rebuild_loader, made_by, added_attributes(self, self._own)
 
     def _position(self) -> int | None:
         """Return the step at which a copy goes on; None where that is the first of ``epoch``."""
@@ -508,6 +501,21 @@ class DataLoader:
             f"seed={self.seed}, epoch={self._epoch}, workers={self.workers}{chosen}, "
             f"prefetch={self.prefetch}{shard})"
         )
+
+
+def _rebuild_loader(
+    kind: type[DataLoader],
+    owner: type[DataLoader],
+    arguments: dict[str, Any],
+    epoch: int,
+    position: int | None,
+) -> DataLoader:
+    """Return a loader of these arguments that goes on at ``position``, or with ``epoch``."""
+    made: DataLoader = rebuild(kind, owner, arguments)
+    made._epoch = epoch
+    if position is not None:
+        made._go_on_at(position)
+    return made
 
 
 def _check_workers(workers: Any, prefetch: Any) -> tuple[int, int]:

@@ -344,6 +344,33 @@ def test_an_array_in_a_file_is_the_same_array(tmp_path):
     assert text_of(np.load(tmp_path / "x.npy", mmap_mode="r")) == text_of(LONG)
 
 
+def test_data_in_a_file_is_known_by_content_and_not_by_path(tmp_path):
+    """A run goes on where the files lie elsewhere."""
+    texts = []
+    for folder in (tmp_path / "a", tmp_path / "b"):
+        folder.mkdir()
+        np.save(folder / "x.npy", LONG)
+        mapped = ArrayDataset(np.load(folder / "x.npy", mmap_mode="r"))
+        lines = onemodel.datasets.DigitLines(3)
+        onemodel.datasets.ImageTable.from_samples(lines).save(folder / "t")
+        table = onemodel.datasets.ImageTable.open(folder / "t")
+        texts.append([text_of(scaled(each)) for each in (mapped, table, table.columns)])
+    assert texts[0] == texts[1]
+    assert texts[0][0] == text_of(scaled(ArrayDataset(LONG)))
+
+
+def test_a_tensor_is_described_by_its_values():
+    torch = pytest.importorskip("torch")
+    tensor = torch.arange(5.0)
+    assert text_of(tensor) == text_of(torch.arange(5.0))
+    assert text_of(tensor) != text_of(tensor + 1)
+    layer = torch.nn.Linear(2, 2)
+    before = text_of(layer)
+    with torch.no_grad():
+        layer.weight += 1
+    assert text_of(layer) != before
+
+
 # The user's own word
 
 
@@ -457,6 +484,32 @@ def test_a_sampler_of_one_s_own_needs_no_repr():
     assert len(set(texts)) == 4
     assert texts[0] == both(Strided(1))
     assert both(Later(12, 4)) != both(onemodel.ShuffledSampler(12, 4))
+
+
+class Shown(Strided):
+    """With a plan that it keeps: that is no argument, and its repr says so."""
+
+    def __repr__(self):
+        return f"{type(self).__name__}(stride={self.stride})"
+
+    def batch_indices(self, seed, epoch, step):
+        self.plan = super().batch_indices(seed, epoch, step)
+        return self.plan
+
+
+def test_a_sampler_s_own_repr_is_compared():
+    shown = Shown(5)
+    with DataLoader(ArrayDataset(X), sampler=shown) as loader:
+        list(loader)
+        state = loader.state_dict()
+    assert state["sampler"] == "Shown(stride=5)"
+    with DataLoader(ArrayDataset(X), sampler=shown) as loader:
+        loader.load_state_dict(state)
+    with (
+        DataLoader(ArrayDataset(X), sampler=Shown(7)) as loader,
+        refused(ValueError, "sampler", "Shown(stride=5)", "Shown(stride=7)"),
+    ):
+        loader.load_state_dict(state)
 
 
 def test_an_argument_at_its_default_takes_no_part():

@@ -284,9 +284,9 @@ class Lines(om.DataLoader):
         super().__init__(datasets.DigitLines(count), 4, collate=om.ImageBatchCollator())
         self.after = [note]
 
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        self.woken = True
+
+class Slotted(om.DataLoader):
+    __slots__ = ("extra",)
 
 
 class Padded(om.ImageBatchCollator):
@@ -301,8 +301,12 @@ def test_a_subclass_keeps_its_class_and_attributes(again):
     next(iter(loader))
     other = again(loader)
     assert type(other) is Lines
-    assert (other.note, other.after, other.woken) == ("kept", ["kept"], True)
+    assert (other.note, other.after) == ("kept", ["kept"])
     assert other.state_dict() == loader.state_dict()
+    slotted = Slotted(om.ArrayDataset(IMAGES), 4)
+    slotted.extra, slotted.more = 3, 4
+    other = again(slotted)
+    assert (type(other), other.extra, other.more) == (Slotted, 3, 4)
     other = again(Padded("wide"))
     assert (type(other), other.name, other.width_multiple) == (Padded, "wide", 16)
 

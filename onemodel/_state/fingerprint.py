@@ -57,22 +57,19 @@ class Fingerprint:
         known = self._described.get(name)
         if known is None:
             part = self._parts[name]
+            describer = Describer(("augment", "pool") if name == "collator" else ())
             if name == "dataset":
-                known = _dataset_text(part), None
+                text = _dataset_text(part)
+            elif name == "sampler":
+                text = describer.sampler_text(part)
             else:
-                describer = Describer(("augment", "pool") if name == "collator" else ())
-                known = describer.text(part), describer.code
+                text = describer.text(part)
+            known = text, describer.code
             self._described[name] = known
         return known
 
 
 def _dataset_text(dataset: Any) -> str:
-    """Return class, the user's own fingerprint, and what a table's manifest says of its bytes."""
-    text = repr(dataset) if type(dataset) is DigitLines else type(dataset).__qualname__
+    kind = repr(dataset) if type(dataset) is DigitLines else type(dataset).__qualname__
     own = fingerprint_of(dataset)
-    if own is not None:
-        text += f", fingerprint {own}"
-    stored = getattr(dataset, "stored_digest", None)
-    if isinstance(stored, str):
-        text += f", stored digest {stored}"
-    return text
+    return kind if own is None else f"{kind}, {own}"

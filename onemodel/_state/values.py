@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from onemodel._common.configured import Configured, rebuild
 from onemodel._state.code import code_digest, names_in
+from onemodel.datasets._table.mapped import MappedArray, restored
 
 __all__ = ["Describer", "fingerprint_of", "is_ours"]
 
@@ -85,6 +86,15 @@ class Describer:
         self._texts[id(value)] = made
         return made
 
+    def sampler_text(self, sampler: Any) -> str:
+        """Return the text of a sampler: its repr, which shows every argument, if it has its own."""
+        kind = type(sampler)
+        owner = next(base for base in kind.__mro__ if "__repr__" in vars(base))
+        if owner is object or is_ours(owner):
+            return self.text(sampler)
+        self._add_methods(kind)
+        return _shortened(_ADDRESS.sub("", repr(sampler)))
+
     def _compound(self, value: Any) -> str:
         kind = type(value)
         if kind is list:
@@ -110,6 +120,8 @@ class Describer:
             return value.__name__
         if isinstance(value, np.dtype):
             return _dtype_text(value)
+        if kind is MappedArray:
+            return self._array(restored(value))
         if isinstance(value, GENERATORS):
             return f"<{_name(kind)}>"
         return self._object(value)
@@ -155,11 +167,11 @@ class Describer:
         self._add_methods(kind)
         own = fingerprint_of(value)
         if own is not None:
-            return f"{_name(kind)}(fingerprint={own})"
-        wrapped = getattr(value, "__wrapped__", None)
+            return f"{_name(kind)}({own})"
+        wrapped = _attribute(value, "__wrapped__")
         if wrapped is not None:
             return self.text(wrapped)
-        if hasattr(kind, "__array__"):
+        if hasattr(kind, "__dlpack__"):  # it is in memory
             detach = getattr(value, "detach", None)  # of a tensor
             array = np.asarray(detach().cpu() if callable(detach) else value)
             return f"{_name(kind)} {self._array(array)}"
@@ -225,18 +237,27 @@ class Describer:
 
 
 def fingerprint_of(value: Any) -> str | None:
-    """Return the text of an attribute ``fingerprint`` that is a string or an integer, or None.
+    """Return a text that stands for all that an object holds, or None if it has none.
 
-    It is the user's own word for what an object is. It stands for all that the object holds.
+    The user's own word is an attribute ``fingerprint``, a string or an integer. A table that was
+    opened has what its manifest says of its bytes.
     """
+    found = _attribute(value, "fingerprint")
+    words = []
+    if isinstance(found, str | int | np.integer) and not isinstance(found, bool):
+        word = str(found) if isinstance(found, str) else int(found)
+        words.append(f"fingerprint {_shortened(_plain(word) or '')}")
+    stored = _attribute(value, "stored_digest")
+    if isinstance(stored, str):
+        words.append(f"stored digest {stored}")
+    return ", ".join(words) or None
+
+
+def _attribute(value: Any, name: str) -> Any:
     try:
-        found = value.fingerprint
-    except Exception:
+        return getattr(value, name, None)
+    except Exception:  # of an object that invents attributes
         return None
-    if isinstance(found, bool) or not isinstance(found, str | int | np.integer):
-        return None
-    plain = _plain(str(found) if isinstance(found, str) else int(found))
-    return None if plain is None else _shortened(plain)
 
 
 def _plain(value: Any) -> str | None:
