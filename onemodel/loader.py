@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -14,17 +14,19 @@ from onemodel._builders.sample_builder import SampleBatchBuilder
 from onemodel._builders.step_builder import BatchBuilder, StepBuilder, dataset_length
 from onemodel._common import threads
 from onemodel._common.arguments import check_flag
+from onemodel._common.configured import added_attributes, rebuild
 from onemodel._common.describe import describe, shown
 from onemodel._common.integers import TWO_64, check_integer, check_uint64
 from onemodel._engine.devices import Finish, resolve
 from onemodel._engine.prefetch import BatchSequence, Cursor, Pass, Prefetcher
 from onemodel._engine.ranks import rank_and_world
-from onemodel._engine.state import check_state, make_state
 from onemodel._engine.stats import LoaderStats
 from onemodel._memory.pool import BufferPool
 from onemodel._random.rng import derive
 from onemodel._random.streams import AUGMENTATION_STREAM, ROW_STREAM, TRANSFORM_STREAM
 from onemodel._samplers.samplers import Sampler, SequentialSampler, ShuffledSampler
+from onemodel._state.fingerprint import Fingerprint
+from onemodel._state.state import check_allowed, check_state, make_state
 
 __all__ = ["DataLoader"]
 
@@ -96,6 +98,21 @@ class DataLoader:
     ) -> None:
         if hasattr(self, "_builder"):
             raise TypeError("a DataLoader cannot be changed; make another")
+        added = frozenset(self.__dict__)  # by a subclass
+        self._arguments = {
+            "dataset": dataset,
+            "batch_size": batch_size,
+            "shuffle": shuffle,
+            "drop_last": drop_last,
+            "sampler": sampler,
+            "transform": transform,
+            "collate": collate,
+            "seed": seed,
+            "workers": workers,
+            "prefetch": prefetch,
+            "shard": shard,
+            "device": device,
+        }
         self._dataset = dataset
         self._workers, self._prefetch = _check_workers(workers, prefetch)
         self._automatic = isinstance(workers, str)
@@ -139,6 +156,8 @@ class DataLoader:
         self._epoch = 0
         self._resume: int | None = None  # a loaded state's next step, until a pass starts there
         self._cursor: Cursor | None = None
+        self._fingerprint = Fingerprint(dataset, self._sampler, transform, collate)
+        self._own: frozenset[str] = frozenset({*self.__dict__, "_own"}) - added
 
     # What was configured: it stays
 
@@ -195,17 +214,7 @@ class DataLoader:
         An iterator that nobody uses changes nothing. After ``load_state_dict`` the first pass is
         what remains of the epoch that was left.
         """
-
-        def decide() -> Pass:
-            start = self._resume
-            if start is None:
-                start = check_integer("the pass's first step", self._first_step(), 0, TWO_64)
-            epoch = start // self.steps_per_epoch
-            stop = min((epoch + 1) * self.steps_per_epoch, TWO_64)
-            self._epoch = epoch + 1
-            return Pass(start, stop, True, Cursor(start))
-
-        return self._sequence(decide)
+        return self._pass(None)
 
     def __aiter__(self) -> BatchSequence:
         """Return a pass as ``iter`` does, for ``async for``."""
@@ -236,7 +245,10 @@ class DataLoader:
             last = TWO_64 if stop is None else max(stop, first)
             return Pass(first, last, False, Cursor(first))
 
-        return self._sequence(decide)
+        def again(at: int | None) -> tuple[Any, ...]:
+            return self.steps, start if at is None else at, stop
+
+        return self._sequence(decide, again)
 
     def __getitem__(self, g: int) -> Any:
         """Build the batch of global step g now, on this thread."""
@@ -250,9 +262,26 @@ class DataLoader:
         """How many batches a whole pass yields."""
         return self.steps_per_epoch
 
-    def _sequence(self, decide: Callable[[], Pass]) -> BatchSequence:
+    def _pass(self, at: int | None) -> BatchSequence:
+        """Return the pass over the next epoch, or what remains of one from global step ``at``."""
+
+        def decide() -> Pass:
+            start = self._resume if at is None else at
+            if start is None:
+                start = check_integer("the pass's first step", self._first_step(), 0, TWO_64)
+            epoch = start // self.steps_per_epoch
+            stop = min((epoch + 1) * self.steps_per_epoch, TWO_64)
+            self._epoch = epoch + 1
+            return Pass(start, stop, True, Cursor(start))
+
+        return self._sequence(decide, lambda begun: (self._pass, at if begun is None else begun))
+
+    def _sequence(
+        self, decide: Callable[[], Pass], again: Callable[[int | None], tuple[Any, ...]]
+    ) -> BatchSequence:
         def begin() -> tuple[Pass, Prefetcher, int]:
             self._builder.check_length()
+            self._fingerprint.take_down()  # before a batch can change a callable
             before = self._epoch
             run = decide()
             prefetcher = self._free_prefetcher()
@@ -266,7 +295,7 @@ class DataLoader:
             self._cursor = run.cursor
             return run, prefetcher, number
 
-        return BatchSequence(begin, self._release, self._finish)
+        return BatchSequence(begin, self._release, self._finish, again)
 
     def _free_prefetcher(self) -> Prefetcher:
         """Return the ring and threads of the last pass, or others while another pass has them."""
@@ -339,32 +368,62 @@ class DataLoader:
     def state_dict(self, step: int | None = None) -> dict[str, Any]:
         """Return where the run stands: the step after the last batch that the consumer took.
 
-        Plain values, ready for JSON: "version", "next_step", "seed", and what the step is of:
-        "dataset_length", "sampler", "collator". Workers, prefetch and shards are not part of it.
+        Plain values, ready for JSON: "version", "next_step", and what the step is of: "seed",
+        "dataset_length", "dataset", "sampler", "transform", "augmentation", "collator" and "code".
+        Workers, prefetch and shards are not part of it. The parts are described once, callables
+        before the loader's first pass; so a state costs microseconds.
 
         Args:
             step: the last global step that counts as taken, for a consumer that looks ahead; None
                 for the last one that was taken.
         """
         following = self._next_step() if step is None else check_uint64("step", step) + 1
-        return make_state(
-            next_step=following,
-            seed=self.seed,
-            dataset_length=self._builder.length,
-            sampler=self._sampler,
-            collator=self._collate,
-        )
+        return make_state(following, self.seed, self._builder.length, self._fingerprint)
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: dict[str, Any], allow: Iterable[str] = ()) -> None:
         """Go on from a state: the next pass, or ``steps()``, starts at its next step, once.
 
+        States of version 1, which knew less of the parts, are taken as well.
+
+        Args:
+            state: what ``state_dict`` returned, here or elsewhere.
+            allow: names of fields that may differ, for example {"transform"}. The batches from
+                here on are those of this loader.
+
         Raises:
-            ValueError: naming the field that differs, with both values.
+            TypeError: naming the field whose type is wrong.
+            ValueError: naming the field that differs, with both values; or an unknown name.
         """
-        next_step = check_state(state, self.state_dict())
+        allowed = check_allowed(allow)
+        next_step = check_state(state, self.state_dict(), self._state_of_version_1, allowed)
+        self._go_on_at(next_step)
+
+    def _go_on_at(self, next_step: int) -> None:
         self._epoch = next_step // self.steps_per_epoch
         self._resume = next_step
         self._cursor = Cursor(next_step)
+
+    def _state_of_version_1(self) -> dict[str, Any]:
+        return {
+            "version": 1,
+            "next_step": 0,
+            "seed": self.seed,
+            "dataset_length": self._builder.length,
+            "sampler": describe(self._sampler),
+            "collator": describe(self._collate),
+        }
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the arguments, what a subclass added, and where the run stands."""
+        made_by = type(self), DataLoader, self._arguments, self._epoch, self._position()
+        return _rebuild_loader, made_by, added_attributes(self, self._own)
+
+    def _position(self) -> int | None:
+        """Return the step at which a copy goes on; None where that is the first of ``epoch``."""
+        if self._resume is not None or self._cursor is None:
+            return self._resume
+        next_step = self._cursor.next_step
+        return None if next_step == self._first_step() else next_step
 
     # Looking into it
 
@@ -445,6 +504,21 @@ class DataLoader:
             f"seed={self.seed}, epoch={self._epoch}, workers={self.workers}{chosen}, "
             f"prefetch={self.prefetch}{shard})"
         )
+
+
+def _rebuild_loader(
+    kind: type[DataLoader],
+    owner: type[DataLoader],
+    arguments: dict[str, Any],
+    epoch: int,
+    position: int | None,
+) -> DataLoader:
+    """Return a loader of these arguments that goes on at ``position``, or with ``epoch``."""
+    made: DataLoader = rebuild(kind, owner, arguments)
+    made._epoch = epoch
+    if position is not None:
+        made._go_on_at(position)
+    return made
 
 
 def _check_workers(workers: Any, prefetch: Any) -> tuple[int, int]:

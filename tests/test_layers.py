@@ -27,7 +27,7 @@ LEVELS = (
     {"augment", "transforms", "datasets", "image", "data"},
     {"_collate", "_samplers"},
     {"_builders"},
-    {"_engine"},
+    {"_engine", "_state"},
     {"loader"},
     {"__init__"},
     {"_cli"},

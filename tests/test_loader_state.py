@@ -28,6 +28,8 @@ from support import (
 
 import onemodel
 from onemodel import ImageBatchCollator, ShuffledSampler
+from onemodel._common.describe import shown
+from onemodel._state.state import FIELDS
 
 
 @every_count
@@ -44,15 +46,10 @@ def test_state_is_plain_and_names_the_run():
     with make_loader() as loader:
         take(loader, 2)
         state = loader.state_dict()
-        assert set(state) == {
-            "version",
-            "next_step",
-            "seed",
-            "dataset_length",
-            "sampler",
-            "collator",
-        }
+        assert set(state) == {"version", "next_step", *FIELDS, "code"}
+        assert state["version"] == 2
         assert state["seed"] == 7
+        assert state["dataset"] == "PackageSamples"
         assert state["dataset_length"] == COUNT
         assert json.loads(json.dumps(state)) == state
 
@@ -64,7 +61,9 @@ def test_state_is_a_copy():
         next(stream)
         assert state["next_step"] == 2
         state["seed"] = 99
+        state["code"]["python"] = "other"
         assert loader.state_dict()["seed"] == 7
+        assert loader.state_dict()["code"]["python"] != "other"
 
 
 @every_count
@@ -234,21 +233,160 @@ def test_the_sampler_is_recognised_by_its_contents():
             mine.load_state_dict(theirs.state_dict())
 
 
-@pytest.mark.parametrize("version", [0, 99, "1", None], ids=repr)
-def test_a_state_of_another_version_is_refused(version):
-    state = saved(make_loader()) | {"version": version}
-    with make_loader() as loader, refused((ValueError, TypeError), "version", repr(version)):
-        loader.load_state_dict(state)
+# Fields that may differ
+
+
+def test_a_field_may_differ_where_that_is_meant():
+    with make_loader() as loader:
+        take(loader, 4)
+        state = loader.state_dict()
+    with make_loader(seed=8) as other:
+        with refused(ValueError, "seed", 7, 8, "load_state_dict(state, allow={'seed'})"):
+            other.load_state_dict(state)
+        with refused(ValueError, "seed"):
+            other.load_state_dict(state, allow={"transform", "collator"})
+        other.load_state_dict(state, allow={"seed"})
+        assert indices_of(other) == expected_indices(range(4, STEPS), seed=8)
+        assert other.state_dict()["seed"] == 8
+
+
+def test_an_error_names_every_field_that_differs():
+    state = saved(make_loader())
+    with make_loader(seed=8, collate=ImageBatchCollator(width_multiple=8)) as other:
+        with refused(ValueError, "seed", "and so do collator", "allow={'seed', 'collator'}"):
+            other.load_state_dict(state)
+        with refused(ValueError, "collator", "allow={'seed', 'collator'}"):
+            other.load_state_dict(state, allow=["seed"])
+        other.load_state_dict(state, allow=("collator", "seed"))
+
+
+@pytest.mark.parametrize("name", ["next_step", "version", "code", "", "Seed", 5, None], ids=repr)
+def test_only_fields_of_the_run_are_allowed(name):
+    state = saved(make_loader())
+    with make_loader() as loader:
+        with refused(ValueError, "allow", repr(name), *FIELDS):
+            loader.load_state_dict(state, allow=[name])
+        assert indices_of(loader) == expected_indices(range(STEPS))
+
+
+@pytest.mark.parametrize("allow", ["transform", b"seed", 5, None, [[]]], ids=repr)
+def test_allow_is_a_collection_of_names(allow):
+    state = saved(make_loader())
+    with make_loader() as loader, refused(TypeError, "allow", repr(allow)):
+        loader.load_state_dict(state, allow=allow)
+
+
+def test_another_length_may_be_allowed():
+    """The sampler stays: it reaches as many items as before."""
+
+    def loader(count):
+        sampler = ShuffledSampler(COUNT, BATCH, drop_last=False)
+        return make_loader(PackageSamples(GoldenLines(count, 2)), sampler=sampler)
+
+    state = saved(loader(COUNT))
+    with loader(COUNT + 1) as other:
+        with refused(ValueError, "dataset_length", COUNT, COUNT + 1):
+            other.load_state_dict(state)
+        other.load_state_dict(state, allow={"dataset_length"})
+
+
+# States of version 1
+
+
+def version_1(next_step=4):
+    """As the first version wrote it."""
+    return {
+        "version": 1,
+        "next_step": next_step,
+        "seed": 7,
+        "dataset_length": COUNT,
+        "sampler": f"ShuffledSampler(n={COUNT}, batch_size={BATCH}, drop_last=False)",
+        "collator": "ImageBatchCollator(width_multiple=4, pad_value=0.0, augment=None)",
+    }
+
+
+def test_a_state_of_version_1_still_loads():
+    with make_loader() as loader:
+        loader.load_state_dict(version_1())
+        assert indices_of(loader) == expected_indices(range(4, STEPS))
+        assert loader.state_dict()["version"] == 2
 
 
 @pytest.mark.parametrize(
-    "field", ["version", "next_step", "seed", "dataset_length", "sampler", "collator"]
+    ("field", "value"),
+    [("seed", 8), ("dataset_length", 23), ("sampler", "other"), ("collator", "None")],
 )
+def test_a_state_of_version_1_is_checked_as_it_was(field, value):
+    with make_loader() as loader:
+        with refused(ValueError, field, value, version_1()[field]):
+            loader.load_state_dict(version_1() | {field: value})
+        loader.load_state_dict(version_1() | {field: value}, allow={field})
+        with refused(ValueError, "transform"):  # it had no such field
+            loader.load_state_dict(version_1() | {"transform": "None"})
+        incomplete = version_1()
+        del incomplete[field]
+        with refused(ValueError, field):
+            loader.load_state_dict(incomplete)
+
+
+# States that are none
+
+
+@pytest.mark.parametrize("version", [0, 3, 99, -1, 1 << 9000, "1", None, True, 2.0, []], ids=shown)
+def test_a_state_of_another_version_is_refused(version):
+    state = saved(make_loader()) | {"version": version}
+    with make_loader() as loader, refused((ValueError, TypeError), "version"):
+        loader.load_state_dict(state)
+
+
+@pytest.mark.parametrize("field", ["version", "next_step", *FIELDS, "code"])
 def test_a_state_with_a_field_missing_is_refused(field):
     state = saved(make_loader())
     del state[field]
-    with make_loader() as loader, refused((ValueError, KeyError), field):
+    with make_loader() as loader, refused(ValueError, field):
         loader.load_state_dict(state)
+
+
+def test_a_state_with_a_field_too_many_is_refused():
+    state = saved(make_loader()) | {"rank": 3}
+    with make_loader() as loader, refused(ValueError, "rank"):
+        loader.load_state_dict(state)
+
+
+@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("value", [None, 1.5, True, [], {}, b"x", np.zeros(3), "7", 7], ids=repr)
+def test_a_field_of_another_type_is_refused(field, value):
+    state = saved(make_loader())
+    if type(value) is type(state[field]):
+        return
+    with make_loader() as loader, refused(TypeError, field):
+        loader.load_state_dict(state | {field: value}, allow=FIELDS)
+
+
+@pytest.mark.parametrize("field", ["next_step", "seed", "dataset_length"])
+@pytest.mark.parametrize("value", [-1, 2**64 + 1, 10**5000], ids=["-1", "2**64 + 1", "huge"])
+def test_a_number_out_of_range_is_refused(field, value):
+    state = saved(make_loader())
+    with make_loader() as loader, refused(ValueError, field):
+        loader.load_state_dict(state | {field: value}, allow=FIELDS)
+
+
+@pytest.mark.parametrize(
+    "code", [None, "x", [], {}, {"python": 3}, {"python": "x", "transform": 1}], ids=repr
+)
+def test_code_is_a_dict_of_strings(code):
+    state = saved(make_loader())
+    with make_loader() as loader, refused(TypeError, "code"):
+        loader.load_state_dict(state | {"code": code})
+
+
+def test_numbers_of_numpy_are_numbers():
+    """Some formats of checkpoints give them back."""
+    state = saved(make_loader())
+    state |= {"next_step": np.int64(4), "seed": np.uint64(7), "version": np.int32(2)}
+    with make_loader() as loader:
+        loader.load_state_dict(state)
+        assert indices_of(loader) == expected_indices(range(4, STEPS))
 
 
 @pytest.mark.parametrize(

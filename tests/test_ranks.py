@@ -1,142 +1,175 @@
-"""Promise: `shard="env"` is the rank that the launcher gave this process, or the only one.
+"""Promise: ranks build slices of one process's batches, also after a kill and in other numbers.
 
-One launcher decides, in a documented order; what is half set or no rank is an error that names the
-variable and its value. JAX is asked only where it was imported and initialised before.
+Run with plain processes, under torchrun with gloo, and under Ray Train on this machine.
 """
 
+import importlib.util
+import json
 import os
+import subprocess
 import sys
-import types
+from pathlib import Path
 
-import numpy as np
 import pytest
-from support import refused
+import ranks
 
-import onemodel as om
-from onemodel._engine.ranks import LAUNCHERS
-
-PAIRS = pytest.mark.parametrize(("rank_name", "world_name"), LAUNCHERS)
+HERE = Path(__file__).resolve().parent
+KILLED, STOP = 7, 14  # in the second epoch of six steps; the third
 
 
-@pytest.fixture(autouse=True)
-def _no_launcher(monkeypatch):
-    """The tests themselves may run under one."""
-    for pair in LAUNCHERS:
-        for name in pair:
-            monkeypatch.delenv(name, raising=False)
-    monkeypatch.delitem(sys.modules, "jax", raising=False)
+def next_step(folder):
+    return json.loads((folder / "state.json").read_text())["next_step"]
 
 
-def shard_of_env(batch_size=12):
-    return om.DataLoader(om.ArrayDataset(np.arange(24)), batch_size, shard="env").shard
+@pytest.mark.parametrize("face", ranks.FACES)
+@pytest.mark.parametrize(("before", "after"), [(2, 4), (4, 2)], ids=["2 to 4", "4 to 2"])
+def test_processes_are_killed_and_go_on_in_another_number(
+    face, before, after, tmp_path, needs_subprocess
+):
+    """Loaders go to the processes as arguments. All die at the step at which the last one does."""
+    import multiprocessing
+
+    spawn = multiprocessing.get_context("spawn")
+
+    def run(world, killed_after):
+        barrier = spawn.Barrier(world)
+        processes = [
+            spawn.Process(
+                target=train_with_barrier,
+                args=(
+                    ranks.make_loader(face, (rank, world), workers=1),
+                    rank,
+                    world,
+                    tmp_path,
+                    killed_after if rank == world - 1 else None,
+                    barrier,
+                ),
+            )
+            for rank in range(world)
+        ]
+        for process in processes:
+            process.start()
+        processes[-1].join(120)
+        if killed_after is not None:
+            for process in processes[:-1]:
+                process.kill()
+        for process in processes:
+            process.join(120)
+        return [process.exitcode for process in processes]
+
+    assert run(before, KILLED)[-1] == -9
+    reached = next_step(tmp_path)
+    assert reached in (KILLED, KILLED + 1)  # rank 0 may have been killed before its state was there
+    ranks.check(face, tmp_path, before, range(KILLED + 1))
+    assert run(after, None) == [0] * after
+    assert next_step(tmp_path) == STOP
+    ranks.check(face, tmp_path, after, range(reached, STOP))
 
 
-def test_where_nothing_is_set_there_is_one_process():
-    assert shard_of_env() == (0, 1)
-    assert "jax" not in sys.modules
+def train_with_barrier(loader, rank, world, folder, killed_after, barrier):
+    ranks.train(loader, rank, world, folder, STOP, killed_after, barrier.wait)
 
 
-@PAIRS
-def test_each_launcher(rank_name, world_name, monkeypatch):
-    monkeypatch.setenv(world_name, "4")
-    for rank in range(4):
-        monkeypatch.setenv(rank_name, str(rank))
-        assert shard_of_env() == (rank, 4)
+def needs(*packages):
+    """Skip where a package is missing; it is imported by the processes that use it."""
+    missing = [package for package in packages if importlib.util.find_spec(package) is None]
+    return pytest.mark.skipif(bool(missing), reason=f"needs {' and '.join(missing)}")
 
 
-def test_the_batches_are_those_of_the_pair(monkeypatch):
-    monkeypatch.setenv("RANK", "1")
-    monkeypatch.setenv("WORLD_SIZE", "3")
-    data = om.ArrayDataset(np.arange(12))
-    read, given = (om.DataLoader(data, 6, shard=shard) for shard in ("env", (1, 3)))
-    assert [batch.tolist() for batch in read] == [batch.tolist() for batch in given]
-    monkeypatch.setenv("RANK", "2")  # what was read stays
-    assert read.shard == (1, 3)
+def environment():
+    return dict(os.environ, PYTHONPATH=os.pathsep.join([str(HERE), *filter(None, sys.path)]))
 
 
-def test_the_first_launcher_of_the_list_decides(monkeypatch):
-    """From the last to the first, each hides those after it."""
-    for world, (rank_name, world_name) in enumerate(reversed(LAUNCHERS), 2):
-        monkeypatch.setenv(rank_name, str(world - 1))
-        monkeypatch.setenv(world_name, str(world))
-        assert shard_of_env(world) == (world - 1, world)
+@needs("torch")
+@pytest.mark.slow
+@pytest.mark.parametrize(("face", "before", "after"), [("lines", 2, 4), ("arrays", 4, 2)])
+def test_torchrun_is_killed_and_goes_on_in_another_number(
+    face, before, after, tmp_path, needs_subprocess
+):
+    def run(world, killed_after):
+        return subprocess.run(
+            [
+                *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
+                *("--nproc-per-node", str(world), "--monitor-interval", "0.1"),
+                *(str(HERE / "ranks.py"), face, str(tmp_path), str(STOP), str(killed_after)),
+            ],
+            env=environment() | {"OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+            timeout=250,
+        )
+
+    assert run(before, KILLED).returncode != 0
+    reached = next_step(tmp_path)
+    assert reached in (KILLED, KILLED + 1)
+    ranks.check(face, tmp_path, before, range(KILLED + 1))
+    done = run(after, -1)
+    assert done.returncode == 0, done.stderr
+    assert next_step(tmp_path) == STOP
+    ranks.check(face, tmp_path, after, range(reached, STOP))
 
 
-def test_the_order_is_the_guide_s():
-    page = os.path.join(os.path.dirname(__file__), "..", "docs", "guides", "sharding.md")
-    if not os.path.isfile(page):
-        pytest.skip("the source tree is not here")
-    with open(page, encoding="utf-8") as file:
-        text = file.read()
-    places = [text.index(f"| `{rank}` | `{world}` |") for rank, world in LAUNCHERS]
-    assert places == sorted(places)
+RAY = """
+import sys
+import ray
+import ranks
+from ray import train
+from ray.train import RunConfig, ScalingConfig
+from ray.train.torch import TorchTrainer
+from torch import distributed
+
+face, folder, world, stop, killed = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:])
+
+def each_rank(config):
+    rank = train.get_context().get_world_rank()
+    killed_after = killed if killed >= 0 else None
+    loader = config["loaders"][rank]
+    ranks.train(loader, rank, world, folder, stop, killed_after, distributed.barrier)
+
+ray.init(num_cpus=world, include_dashboard=False, log_to_driver=False, object_store_memory=10**8)
+loaders = [ranks.make_loader(face, (rank, world), workers=1) for rank in range(world)]
+trainer = TorchTrainer(
+    each_rank,
+    train_loop_config={"loaders": loaders},
+    scaling_config=ScalingConfig(num_workers=world),
+    run_config=RunConfig(storage_path=folder + "/ray"),
+)
+try:
+    trainer.fit()
+finally:
+    ray.shutdown()
+"""
 
 
-@PAIRS
-@pytest.mark.parametrize("value", ["-1", "4", "", "one", "1.0", "+1", "0x1", "9" * 5000])
-def test_a_rank_that_is_none_is_named(rank_name, world_name, value, monkeypatch):
-    monkeypatch.setenv(world_name, "4")
-    monkeypatch.setenv(rank_name, value)
-    with refused(ValueError, rank_name, "[0, 4)", repr(value)[:50]) as caught:
-        shard_of_env()
-    assert len(str(caught.value)) < 400
+@needs("ray", "pyarrow", "torch")
+@pytest.mark.slow
+def test_ray_train_is_killed_and_goes_on_in_another_number(tmp_path, needs_subprocess):
+    """Ray sends the loaders to its workers. All of them die: Ray waits long for those that hang."""
+    face = "lines"
 
+    def run(world, killed_after):
+        arguments = [face, str(tmp_path), str(world), str(STOP), str(killed_after)]
+        return subprocess.run(
+            [sys.executable, "-c", RAY, *arguments],
+            env=environment()
+            | {
+                "OMP_NUM_THREADS": "1",
+                "RAY_AUTH_MODE": "disabled",
+                "RAY_TRAIN_V2_ENABLED": "1",
+                "RAY_USAGE_STATS_ENABLED": "0",
+            },
+            capture_output=True,
+            text=True,
+            timeout=280,
+        )
 
-@PAIRS
-@pytest.mark.parametrize("value", ["0", "-2", "", "two", "2147483648"])
-def test_a_world_that_is_none_is_named(rank_name, world_name, value, monkeypatch):
-    monkeypatch.setenv(world_name, value)
-    monkeypatch.setenv(rank_name, "0")
-    with refused(ValueError, world_name, "[1, 2147483648)", repr(value)):
-        shard_of_env()
-
-
-@PAIRS
-def test_half_a_pair_is_an_error(rank_name, world_name, monkeypatch):
-    """A rank that took itself for the only one would train on everything, in silence."""
-    monkeypatch.setenv(rank_name, "3")
-    with refused(ValueError, world_name, rank_name, "'3'"):
-        shard_of_env()
-    monkeypatch.delenv(rank_name)
-    monkeypatch.setenv(world_name, "5")
-    if world_name == "SLURM_NTASKS":  # an allocation, of which no task was started
-        assert shard_of_env() == (0, 1)
-    else:
-        with refused(ValueError, rank_name, world_name, "'5'"):
-            shard_of_env()
-
-
-def fake_jax(initialised):
-    jax = types.ModuleType("jax")
-    jax.distributed = types.SimpleNamespace(is_initialized=lambda: initialised)
-    jax.process_index, jax.process_count = lambda: 2, lambda: 6
-    return jax
-
-
-def test_jax_decides_once_it_is_initialised(monkeypatch):
-    monkeypatch.setenv("SLURM_PROCID", "1")
-    monkeypatch.setenv("SLURM_NTASKS", "3")
-    monkeypatch.setitem(sys.modules, "jax", fake_jax(initialised=False))
-    assert shard_of_env() == (1, 3)
-    monkeypatch.setitem(sys.modules, "jax", fake_jax(initialised=True))
-    assert shard_of_env() == (2, 6)
-
-
-@pytest.mark.parametrize("module", [None, types.ModuleType("jax")])
-def test_a_jax_that_is_none(module, monkeypatch):
-    """Blocked, or without what is asked for."""
-    monkeypatch.setitem(sys.modules, "jax", module)
-    assert shard_of_env() == (0, 1)
-
-
-@pytest.mark.parametrize("shard", ["ENV", "", "01", b"env", None, 3])
-def test_other_texts(shard):
-    with refused(TypeError, "shard", "'env'", repr(shard)):
-        om.DataLoader(om.ArrayDataset(np.arange(4)), 2, shard=shard)
-
-
-def test_the_batch_size_must_be_divisible(monkeypatch):
-    monkeypatch.setenv("PMI_RANK", "1")
-    monkeypatch.setenv("PMI_SIZE", "5")
-    with refused(ValueError, "batch_size", "(1, 5)", 12):
-        shard_of_env()
+    first = run(2, KILLED)
+    assert first.returncode != 0, first.stdout
+    assert (tmp_path / "state.json").exists(), first.stderr
+    reached = next_step(tmp_path)
+    assert reached in (KILLED, KILLED + 1)
+    ranks.check(face, tmp_path, 2, range(KILLED + 1))
+    done = run(4, -1)
+    assert done.returncode == 0, done.stderr
+    assert next_step(tmp_path) == STOP
+    ranks.check(face, tmp_path, 4, range(reached, STOP))

@@ -18,8 +18,8 @@ from onemodel._collate import collate
 from onemodel._collate.errors import too_wide_error
 from onemodel._collate.image_batch import ImageBatch
 from onemodel._collate.inputs import CollateInputs, from_columns, from_samples
-from onemodel._common.arguments import rebuild
 from onemodel._common.compose import Compose
+from onemodel._common.configured import added_attributes, rebuild
 from onemodel._common.describe import describe, shown
 from onemodel._common.integers import check_integer
 from onemodel._common.overrides import is_own
@@ -234,8 +234,8 @@ class ImageBatchCollator:
             "pad_to": self._pad_to,
         }
         own = {f"_{name}" for name in arguments} | {"_own_pool", "_chain"}
-        more = {name: value for name, value in self.__dict__.items() if name not in own}
-        return rebuild, (type(self), arguments), more or None
+        made_by = type(self), ImageBatchCollator, arguments
+        return rebuild, made_by, added_attributes(self, own)
 
 
 def with_int64(key: BatchKey) -> BatchKey:

@@ -197,7 +197,3 @@ def items(value: Any) -> list[Any] | None:
 def call_text(made: object, arguments: dict[str, Any]) -> str:
     shown = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
     return f"{type(made).__name__}({shown})"
-
-
-def rebuild(kind: Any, arguments: dict[str, Any]) -> Any:
-    return kind(**arguments)

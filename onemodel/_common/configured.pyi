@@ -1,7 +1,7 @@
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, Generic, NoReturn, TypeVar, overload
 
-__all__ = ["Argument", "Configured", "configure", "rebuild"]
+__all__ = ["Argument", "Configured", "added_attributes", "configure", "rebuild"]
 
 _T = TypeVar("_T")
 
@@ -21,3 +21,4 @@ class Argument(Generic[_T]):
 
 def configure(made: Configured, owner: type, arguments: dict[str, Any]) -> int: ...
 def rebuild(kind: type, owner: type, arguments: dict[str, Any]) -> Any: ...
+def added_attributes(made: object, own: Container[str]) -> Any: ...

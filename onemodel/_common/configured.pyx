@@ -8,7 +8,7 @@ cimport cython
 
 from types import MappingProxyType
 
-__all__ = ["Argument", "Configured", "configure", "rebuild"]
+__all__ = ["Argument", "Configured", "added_attributes", "configure", "rebuild"]
 
 
 cdef class Configured:
@@ -96,3 +96,14 @@ def rebuild(kind, owner, arguments):
     made = kind.__new__(kind)
     owner.__init__(made, **arguments)
     return made
+
+
+def added_attributes(made, own):
+    """Return what a subclass or a user added to an object beside the names in ``own``, or None.
+
+    As ``object.__getstate__`` gives it, which ``pickle`` sets again: a dict, or with slots a pair.
+    """
+    state = made.__getstate__()
+    attributes, slots = state if isinstance(state, tuple) else (state, None)
+    added = {name: value for name, value in (attributes or {}).items() if name not in own}
+    return (added, slots) if slots else added or None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import operator
 import threading
 import time
 import weakref
@@ -213,6 +214,8 @@ class BatchSequence:
     Args:
         decide: called at the first ``next``: the pass to run, who builds it, and its number there.
         finish: applied to each batch on the consumer's thread.
+        again: from the next global step, or None before the first ``next``, to a tuple of the
+            loader's method and the arguments that make a sequence of what remains.
     """
 
     def __init__(
@@ -220,7 +223,9 @@ class BatchSequence:
         decide: Callable[[], tuple[Pass, Prefetcher, int]],
         release: Callable[[Prefetcher], None],
         finish: Callable[[Any, int], Any] | None,
+        again: Callable[[int | None], tuple[Any, ...]],
     ) -> None:
+        self._again = again
         self._decide: Callable[[], tuple[Pass, Prefetcher, int]] | None = decide
         self._release = release
         self._finish = finish
@@ -295,6 +300,13 @@ class BatchSequence:
         if prefetcher is not None and prefetcher.ring.detach(self._number, keep):
             self._release(prefetcher)
         self._prefetcher = None  # last: after a Ctrl-C before it this is done again
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how the remaining steps are made again, by another copy of the loader."""
+        begun = None if self._decide is not None else self._cursor.next_step
+        ended = {"_closed": True, "_failed": self._failed} if self._closed else None
+        # a deep copy copies arguments only, and so the loader of a method that is one of them
+        return operator.call, self._again(begun), ended
 
     def __aiter__(self) -> Self:
         return self

@@ -31,9 +31,10 @@ __all__ = ["MixingSampler", "Sampler", "SequentialSampler", "ShuffledSampler"]
 class Sampler(Protocol):
     """What a loader needs of a sampler; any object with these three serves.
 
-    Its ``repr`` shows every argument: a loader's state compares it. An attribute ``n`` tells how
-    many items it samples from, its indices being in [0, n); a loader refuses one that samples from
-    more items than its dataset has, and shows one that samples from fewer.
+    A loader's state compares its attributes, or its ``repr`` if it has one of its own, which then
+    shows every argument. An attribute ``n`` tells how many items it samples from, its indices
+    being in [0, n); a loader refuses one that samples from more items than its dataset has, and
+    shows one that samples from fewer.
     """
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -77,7 +78,7 @@ class ImageTable(MadeOnce):
     [3, 5]
     """
 
-    _own = frozenset({"_columns", "_conversion", "_names", "_directory"})
+    _own = frozenset({"_columns", "_conversion", "_names", "_directory", "_stored_digest"})
 
     def __init__(
         self,
@@ -155,6 +156,7 @@ class ImageTable(MadeOnce):
         self._conversion = Conversion(*(read_only(numbers) for numbers in used))
         self._names = names
         self._directory: str | None = None  # of a table that is mapped
+        self._stored_digest: str | None = None  # of a table that was opened, and its parts
         self._columns = columns
 
     @property
@@ -226,6 +228,15 @@ class ImageTable(MadeOnce):
     def names(self) -> tuple[str, ...] | None:
         """Where each image came from."""
         return self._names
+
+    @property
+    def stored_digest(self) -> str | None:
+        """What the manifest says of all bytes, SHA-256; a loader's state holds it.
+
+        Of a part of an opened table it is made of that of the whole and the indices. None for a
+        table that was not opened, and for one that was written without digests.
+        """
+        return self._stored_digest
 
     @classmethod
     def from_samples(
@@ -339,11 +350,12 @@ class ImageTable(MadeOnce):
         if not isinstance(directory, str | os.PathLike):
             raise TypeError(f"directory must be a path, got {shown(directory)}")
         place = Path(directory)
-        columns = table_files.read_table(place, memory_map=bool(memory_map))
+        columns, stored = table_files.read_table(place, memory_map=bool(memory_map))
         try:
             made = cls(**columns)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{place}: expected columns that fit together: {error}") from error
+        made._stored_digest = stored
         if memory_map:
             made._directory = str(place.absolute())
         return made
@@ -395,7 +407,11 @@ class ImageTable(MadeOnce):
         if names is not None:
             names = tuple([names[place] for place in places.tolist()])
         columns = part_of(self._columns, places)
-        part: Self = remake(type(self), _fill, columns, self._conversion, names)
+        stored = self._stored_digest
+        if stored is not None:
+            content = stored.encode("ascii") + places.astype("<i8").tobytes()
+            stored = hashlib.sha256(content).hexdigest()
+        part: Self = remake(type(self), _fill, columns, self._conversion, names, stored)
         part.__dict__.update(self._added() or {})
         return part
 
@@ -471,7 +487,7 @@ class ImageTable(MadeOnce):
     def _recipe(self) -> tuple[Any, ...]:
         if self._directory is not None:
             return _fill_from_disk, self._directory
-        return _fill, self._columns, self._conversion, self._names
+        return _fill, self._columns, self._conversion, self._names, self._stored_digest
 
     def __len__(self) -> int:
         return self._columns.count
@@ -517,14 +533,21 @@ class ImageTable(MadeOnce):
 
 
 def _fill(
-    made: ImageTable, columns: Columns, used: Conversion, names: tuple[str, ...] | None
+    made: ImageTable,
+    columns: Columns,
+    used: Conversion,
+    names: tuple[str, ...] | None,
+    stored_digest: str | None = None,
 ) -> None:
     """Make ``made`` from its pickled columns."""
     made._begin()
     made._set(columns, used, names)
+    made._stored_digest = stored_digest
 
 
 def _fill_from_disk(made: ImageTable, directory: str) -> None:
     """Make ``made`` from the directory that was pickled."""
-    ImageTable.__init__(made, **table_files.read_table(Path(directory), memory_map=True))
+    columns, stored = table_files.read_table(Path(directory), memory_map=True)
+    ImageTable.__init__(made, **columns)
+    made._stored_digest = stored
     made._directory = directory

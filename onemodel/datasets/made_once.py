@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from onemodel._common.configured import added_attributes
+
 __all__ = ["MadeOnce", "remake"]
 
 
@@ -37,10 +39,7 @@ class MadeOnce:
 
     def _added(self) -> Any:
         """Return what a subclass or a user added, as `object.__getstate__` would."""
-        state: Any = self.__getstate__()
-        attributes, slots = state if isinstance(state, tuple) else (state, None)
-        added = {name: value for name, value in attributes.items() if name not in self._own}
-        return (added, slots) if slots else added or None
+        return added_attributes(self, self._own)
 
     def __reduce__(self) -> tuple[Any, ...]:
         recipe = self._recipe()

@@ -145,8 +145,10 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     return content
 
 
-def read_table(directory: Path, *, memory_map: bool) -> dict[str, Any]:
+def read_table(directory: Path, *, memory_map: bool) -> tuple[dict[str, Any], str | None]:
     """Read a table's files as the arguments of `ImageTable`; only the pixels may be mapped.
+
+    The second result is the digest that the manifest holds of everything, or None.
 
     Raises:
         FileNotFoundError, ValueError: as `read_manifest`.
@@ -164,7 +166,8 @@ def read_table(directory: Path, *, memory_map: bool) -> dict[str, Any]:
     if NAMES in manifest["files"]:
         columns["names"] = _read_names(directory / NAMES, count)
     settings = {name: manifest[name] for name in ("channels", "height", "mean", "std")}
-    return columns | settings
+    stored = manifest.get("sha256")
+    return columns | settings, stored if isinstance(stored, str) else None
 
 
 def check_table(directory: str | os.PathLike[str]) -> list[str]:
