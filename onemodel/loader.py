@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 from onemodel._batch.digest import digest
 from onemodel._builders.array_builder import ArrayBatchBuilder
-from onemodel._builders.native import native_lane
+from onemodel._builders.native import epoch_planner, native_lane
 from onemodel._builders.sample_builder import SampleBatchBuilder
 from onemodel._builders.step_builder import BatchBuilder, StepBuilder, dataset_length
 from onemodel._common import threads
@@ -59,7 +59,8 @@ class DataLoader:
         prefetch: batches that may be built or waiting ahead of the consumer, in [1, 2**16]; no
             more threads than this run. None for 8, or twice the workers where that is more.
         shard: (rank, world); this loader gives the contiguous slots of its rank out of each
-            global batch. batch_size must be divisible by world.
+            global batch. batch_size must be divisible by world; of a sampler whose batches have
+            several sizes, its multiple_of.
         device: None for NumPy; "torch", "torch:cuda:0", "jax"; or a callable for each batch.
 
     Raises:
@@ -106,7 +107,7 @@ class DataLoader:
             sampler,
         )
         check_integer("sampler.steps_per_epoch", self._sampler.steps_per_epoch, 1, 2**63)
-        shard = _check_shard(shard, self._sampler.batch_size)
+        shard = _check_shard(shard, self._sampler)
         for name, function in (("transform", transform), ("collate", collate)):
             if function is not None and not callable(function):
                 raise TypeError(f"{name} must be callable or None, got {shown(function)}")
@@ -280,6 +281,8 @@ class DataLoader:
             depth=self._prefetch,
             window=self._window,
             automatic=self._automatic,
+            planner=epoch_planner(self._builder, self._lane),
+            steps_per_epoch=self.steps_per_epoch,
         )
         prefetcher.busy = True
         self._prefetchers.append(prefetcher)
@@ -431,7 +434,8 @@ class DataLoader:
         reach = getattr(self._sampler, "n", length)
         covered = f"{reach} of " if isinstance(reach, int) and reach != length else ""
         left_out = 0
-        if getattr(self._sampler, "drop_last", False) is True and isinstance(reach, int):
+        drops = getattr(self._sampler, "drop_last", False) is True
+        if drops and isinstance(reach, int) and not getattr(self._sampler, "replacement", False):
             left_out = reach - self.steps_per_epoch * self._sampler.batch_size
         dropped = f"{left_out} left out an epoch, " if left_out > 0 else ""
         running = [each.level for each in self._prefetchers if each.busy]
@@ -485,15 +489,18 @@ def _make_sampler(
     return sampler
 
 
-def _check_shard(shard: Any, batch_size: int) -> tuple[int, int]:
+def _check_shard(shard: Any, sampler: Sampler) -> tuple[int, int]:
     try:
         rank, world = shard
     except (TypeError, ValueError):
         raise TypeError(f"shard must be a pair (rank, world), got {shown(shard)}") from None
     world = check_integer(f"world of shard {shown(shard)}", world, 1, 2**31)
     rank = check_integer(f"rank of shard {shown(shard)}", rank, 0, world)
-    if batch_size % world:
+    # of batches of several sizes, what they all divide by
+    name = "multiple_of" if hasattr(sampler, "multiple_of") else "batch_size"
+    if getattr(sampler, name) % world:
         raise ValueError(
-            f"batch_size must be divisible by the world of shard {shown(shard)}, got {batch_size}"
+            f"{name} must be divisible by the world of shard {shown(shard)}, "
+            f"got {getattr(sampler, name)}"
         )
     return rank, world
