@@ -331,6 +331,39 @@ def test_shuffled_slots_make_ranks_alike():
     assert spread_over_ranks(True) < 1.1
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_every_rank_gets_some_of_the_widest(workers):
+    """The 256 widest of 8,192 items over 8 ranks: without the option rank 0 never has one."""
+    lengths = np.random.default_rng(0).permutation(8192)
+    data = ArrayDataset(lengths)
+
+    def widest(shuffle_slots):
+        counts = []
+        for rank in range(8):
+            sampler = BucketedSampler(lengths, 64, shuffle_slots=shuffle_slots, pool_batches=1)
+            options = {"sampler": sampler, "shard": (rank, 8), "workers": workers}
+            with DataLoader(data, **options) as loader:
+                counts.append(sum(int((batch >= 8192 - 256).sum()) for batch in loader))
+        return counts
+
+    plain, shuffled = widest(False), widest(True)
+    assert sum(plain) == sum(shuffled) == 256
+    assert plain[:4] == [0, 0, 0, 0]
+    sigma = (256 * 1 / 8 * 7 / 8) ** 0.5
+    assert all(abs(count - 32) < 4 * sigma for count in shuffled)
+
+
+def test_a_state_without_the_option_does_not_load_with_it():
+    data = ArrayDataset(np.arange(97))
+    loaders = [
+        DataLoader(data, sampler=BucketedSampler(LENGTHS, 8, shuffle_slots=option))
+        for option in (False, True)
+    ]
+    with refused(ValueError, "sampler", "shuffle_slots"):
+        loaders[1].load_state_dict(loaders[0].state_dict())
+    loaders[1].load_state_dict(loaders[1].state_dict())
+
+
 def test_the_default_keeps_its_repr():
     """A saved state holds the repr: those of before the option are taken."""
     assert "shuffle_slots" not in repr(BucketedSampler([1, 2], 1))
