@@ -9,7 +9,9 @@ from onemodel._memory.pool import BufferPool
 from onemodel._random.permutation import KeyedPermutation
 from onemodel._random.rng import SampleRng, derive, mix
 from onemodel._samplers.bucketing import BucketedSampler
+from onemodel._samplers.budget import BudgetSampler
 from onemodel._samplers.samplers import MixingSampler, Sampler, SequentialSampler, ShuffledSampler
+from onemodel._samplers.weighted import WeightedSampler
 from onemodel.datasets import ArrayDataset
 from onemodel.datasets.sample import Sample
 from onemodel.loader import DataLoader
@@ -19,6 +21,7 @@ __all__ = [
     "ArrayDataset",
     "BatchKey",
     "BucketedSampler",
+    "BudgetSampler",
     "BufferPool",
     "Compose",
     "DataLoader",
@@ -31,6 +34,7 @@ __all__ = [
     "Sampler",
     "SequentialSampler",
     "ShuffledSampler",
+    "WeightedSampler",
     "augment",
     "datasets",
     "derive",

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 from onemodel._batch.digest import digest
 from onemodel._builders.array_builder import ArrayBatchBuilder
-from onemodel._builders.native import native_lane
+from onemodel._builders.native import epoch_planner, native_lane
 from onemodel._builders.sample_builder import SampleBatchBuilder
 from onemodel._builders.step_builder import BatchBuilder, StepBuilder, dataset_length
 from onemodel._common import threads
@@ -62,8 +62,9 @@ class DataLoader:
         prefetch: batches that may be built or waiting ahead of the consumer, in [1, 2**16]; no
             more threads than this run. None for 8, or twice the workers where that is more.
         shard: (rank, world); this loader gives the contiguous slots of its rank out of each
-            global batch. batch_size must be divisible by world. "env" for what torchrun, MPI,
-            SLURM or JAX say of this process; (0, 1) where none of them does.
+            global batch. batch_size must be divisible by world; of a sampler whose batches have
+            several sizes, its multiple_of. "env" for what torchrun, MPI, SLURM or JAX say of
+            this process; (0, 1) where none of them does.
         device: None for NumPy; "torch", "torch:cuda:0", "jax"; a ``jax.sharding.Sharding`` for
             global arrays; or a callable for each batch.
 
@@ -126,7 +127,7 @@ class DataLoader:
             sampler,
         )
         check_integer("sampler.steps_per_epoch", self._sampler.steps_per_epoch, 1, 2**63)
-        own_shard = _check_shard(shard, self._sampler.batch_size)
+        own_shard = _check_shard(shard, self._sampler)
         for name, function in (("transform", transform), ("collate", collate)):
             if function is not None and not callable(function):
                 raise TypeError(f"{name} must be callable or None, got {shown(function)}")
@@ -312,6 +313,8 @@ class DataLoader:
             depth=self._prefetch,
             window=self._window,
             automatic=self._automatic,
+            planner=epoch_planner(self._builder, self._lane),
+            steps_per_epoch=self.steps_per_epoch,
         )
         prefetcher.busy = True
         self._prefetchers.append(prefetcher)
@@ -493,7 +496,8 @@ class DataLoader:
         reach = getattr(self._sampler, "n", length)
         covered = f"{reach} of " if isinstance(reach, int) and reach != length else ""
         left_out = 0
-        if getattr(self._sampler, "drop_last", False) is True and isinstance(reach, int):
+        drops = getattr(self._sampler, "drop_last", False) is True
+        if drops and isinstance(reach, int) and not getattr(self._sampler, "replacement", False):
             left_out = reach - self.steps_per_epoch * self._sampler.batch_size
         dropped = f"{left_out} left out an epoch, " if left_out > 0 else ""
         running = [each.level for each in self._prefetchers if each.busy]
@@ -562,7 +566,7 @@ def _make_sampler(
     return sampler
 
 
-def _check_shard(shard: Any, batch_size: int) -> tuple[int, int]:
+def _check_shard(shard: Any, sampler: Sampler) -> tuple[int, int]:
     if isinstance(shard, str) and shard == "env":
         shard = rank_and_world()
     try:
@@ -576,8 +580,11 @@ def _check_shard(shard: Any, batch_size: int) -> tuple[int, int]:
     if not (type(world) is type(rank) is int and 0 <= rank < world < 2**31):
         world = check_integer(f"world of shard {shown(shard)}", world, 1, 2**31)
         rank = check_integer(f"rank of shard {shown(shard)}", rank, 0, world)
-    if batch_size % world:
+    # of batches of several sizes, what they all divide by
+    name = "multiple_of" if hasattr(sampler, "multiple_of") else "batch_size"
+    if getattr(sampler, name) % world:
         raise ValueError(
-            f"batch_size must be divisible by the world of shard {shown(shard)}, got {batch_size}"
+            f"{name} must be divisible by the world of shard {shown(shard)}, "
+            f"got {getattr(sampler, name)}"
         )
     return rank, world

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from hypothesis import strategies as st
-from reference import batches, collate, digest, image, permutation, rng, samplers
+from reference import batches, budget, collate, digest, image, permutation, rng, samplers, weighted
 from reference.lines import GoldenLines
 
 WORDS = st.integers(0, 2**64 - 1)
@@ -32,6 +32,8 @@ def load_twin():
         ShuffledSampler=samplers.ShuffledSampler,
         MixingSampler=samplers.MixingSampler,
         BucketedSampler=samplers.BucketedSampler,
+        BudgetSampler=budget.BudgetSampler,
+        WeightedSampler=weighted.WeightedSampler,
         gray8_to_planar=image.gray8_to_planar,
         rgb8_to_planar=image.rgb8_to_planar,
         Sample=collate.Sample,
@@ -63,6 +65,8 @@ def load_package():
         ShuffledSampler=onemodel.ShuffledSampler,
         MixingSampler=onemodel.MixingSampler,
         BucketedSampler=onemodel.BucketedSampler,
+        BudgetSampler=onemodel.BudgetSampler,
+        WeightedSampler=onemodel.WeightedSampler,
         gray8_to_planar=onemodel.image.gray8_to_planar,
         rgb8_to_planar=onemodel.image.rgb8_to_planar,
         Sample=onemodel.Sample,

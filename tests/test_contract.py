@@ -1,7 +1,7 @@
 """Promise: the batch at global step g is a pure function of (seed, g), the dataset, the sampler's
 arguments, the transform and the collator. Nothing else.
 
-For each of the four samplers the bytes are compared with the twin's over workers, prefetch, start
+For each of the samplers the bytes are compared with the twin's over workers, prefetch, start
 steps, cuts, shards and random delays of the dataset's reads.
 """
 
@@ -14,7 +14,7 @@ from reference import batches as twin
 from reference import samplers as twin_samplers
 from reference.digest import digest
 from reference.lines import GoldenLines, gain_and_offset
-from support import PackageSamples, assert_same_bytes
+from support import PackageSamples, assert_same_bytes, load_twin
 
 import onemodel
 
@@ -40,6 +40,14 @@ SAMPLERS = {
     "bucketed": lambda names: names.BucketedSampler(
         LENGTHS, BATCH, pool_batches=3, drop_last=False
     ),
+    "shuffled slots": lambda names: names.BucketedSampler(
+        LENGTHS, BATCH, pool_batches=3, drop_last=False, shuffle_slots=True
+    ),
+    "weighted": lambda names: names.WeightedSampler(LENGTHS, BATCH, drop_last=False),
+    "weighted order": lambda names: names.WeightedSampler(
+        LENGTHS, BATCH, replacement=False, drop_last=False
+    ),
+    "budget": lambda names: names.BudgetSampler(LENGTHS, 88, multiple_of=4, pool_batches=2),
 }
 OPTIONS = {"width_multiple": 4, "pad_value": 0.25, "augment": gain_and_offset}
 
@@ -48,7 +56,7 @@ every_sampler = pytest.mark.parametrize("name", SAMPLERS)
 
 @functools.cache
 def twin_digests(name, rank=0, ranks=1):
-    sampler = SAMPLERS[name](twin_samplers)
+    sampler = SAMPLERS[name](load_twin())
     return [
         digest(
             twin.batch_at(

@@ -15,7 +15,15 @@ import numpy as np
 import pytest
 from support import COUNT, SAMPLES, make_loader
 
-from onemodel import ArrayDataset, Compose, DataLoader, ImageBatchCollator, Sample, digest
+from onemodel import (
+    ArrayDataset,
+    Compose,
+    DataLoader,
+    ImageBatchCollator,
+    Sample,
+    WeightedSampler,
+    digest,
+)
 from onemodel._simd.float_mode import DefaultFloatMode
 from onemodel.augment import Blur, GainOffset
 from onemodel.transforms import Mixup, Normalize, OneHot
@@ -182,3 +190,19 @@ def test_the_context(mxcsr):
         with DefaultFloatMode():
             assert read() == DEFAULT & 0xFFC0
         assert read() == MODES["round down"] & 0xFFC0
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("replacement", [False, True])
+def test_a_weighted_sampler_is_the_same_in_every_mode(replacement, mode, mxcsr):
+    """Made and asked in that mode: subnormal weights are above zero, quotients round to nearest."""
+    weights = [1e-310, 0.0, 3e-310, *np.random.default_rng(0).random(40) * 1e-310]
+
+    def drawn():
+        sampler = WeightedSampler(weights, 40, replacement=replacement)
+        return [sampler.batch_indices(1, epoch, 0).tolist() for epoch in range(20)]
+
+    expected = drawn()
+    with mode_of(mxcsr, MODES[mode]):
+        found = drawn()
+    assert found == expected

@@ -13,8 +13,11 @@ from reference.lines import GoldenLines, gain_and_offset
 from support import integers, load_package
 
 import onemodel
+from onemodel._samplers.weighted import integer_weights
 
-VECTORS = json.loads((Path(__file__).parent / "golden" / "vectors.json").read_text())
+GOLDEN = Path(__file__).parent / "golden"
+VECTORS = json.loads((GOLDEN / "vectors.json").read_text())
+SAMPLERS = json.loads((GOLDEN / "samplers.json").read_text())
 
 
 def word(text):
@@ -124,6 +127,35 @@ def test_bucketed_sampler(implementation):
                 integers(sampler.batch_indices(seed, epoch, step)) for step in range(len(expected))
             ]
             assert batches == expected
+
+
+OF_THE_TWINS = {
+    "weighted": "WeightedSampler",
+    "budget": "BudgetSampler",
+    "shuffled_slots": "BucketedSampler",
+}
+
+
+@pytest.mark.parametrize("kind", OF_THE_TWINS)
+def test_samplers_of_the_twins(kind, implementation):
+    """The vectors of samplers.json."""
+    assert len(SAMPLERS[kind]) == {"weighted": 14, "budget": 4, "shuffled_slots": 2}[kind]
+    for vector in SAMPLERS[kind]:
+        column, *others = vector["arguments"]
+        if kind == "weighted":
+            column = [float.fromhex(text) for text in column]
+        sampler = getattr(implementation, OF_THE_TWINS[kind])(column, *others, **vector["options"])
+        assert len(vector["epochs"]) == 4
+        for seed, epoch, expected in vector["epochs"]:
+            assert sampler.steps_per_epoch == len(expected)
+            for step, batch in enumerate(expected):
+                assert integers(sampler.batch_indices(word(seed), epoch, step)) == batch
+
+
+def test_weights_as_integers():
+    for weights, amounts in SAMPLERS["amounts"]:
+        found = integer_weights(np.array([float.fromhex(text) for text in weights]))
+        assert integers(found) == [word(text) for text in amounts]
 
 
 def test_gray8(implementation):

@@ -40,6 +40,13 @@ SAMPLERS = {
     "bucketed": lambda last: om.BucketedSampler(
         [len(s.target) for s in SAMPLES], BATCH, pool_batches=2, drop_last=last
     ),
+    "weighted": lambda last: om.WeightedSampler(range(1, COUNT + 1), BATCH, drop_last=last),
+    "weighted order": lambda last: om.WeightedSampler(
+        range(1, COUNT + 1), BATCH, replacement=False, drop_last=last
+    ),
+    "budget": lambda last: om.BudgetSampler(
+        [len(s.target) for s in SAMPLES], 10 + 5 * last, multiple_of=2
+    ),
 }
 
 

@@ -172,6 +172,20 @@ CALLS = {
         lambda **given: om.BucketedSampler([3, 1, 2], 2).batch_indices(**given),
         {"seed": 1, "epoch": 0, "step": 0},
     ),
+    "BudgetSampler": (
+        om.BudgetSampler,
+        {
+            "lengths": [3, 1, 2],
+            "budget": 6,
+            "multiple_of": 1,
+            "largest_batch": 2,
+            "pool_batches": 2,
+        },
+    ),
+    "BudgetSampler.batch_indices": (
+        lambda **given: om.BudgetSampler([3, 1, 2], 3).batch_indices(**given),
+        {"seed": 1, "epoch": 0, "step": 0},
+    ),
     "BufferPool.rent": (lambda **given: om.BufferPool().rent(**given), {"shape": 3, "dtype": "f4"}),
     "Compose": (om.Compose, {"parts": [augment.Invert()]}),
     "DataLoader": (
@@ -258,6 +272,24 @@ CALLS = {
     "ShuffledSampler": (om.ShuffledSampler, {"n": 5, "batch_size": 2, "drop_last": True}),
     "ShuffledSampler.batch_indices": (
         lambda **given: om.ShuffledSampler(5, 2).batch_indices(**given),
+        {"seed": 1, "epoch": 0, "step": 0},
+    ),
+    "WeightedSampler": (
+        om.WeightedSampler,
+        {
+            "weights": [3, 1, 2],
+            "batch_size": 2,
+            "replacement": False,
+            "steps_per_epoch": 1,
+            "drop_last": True,
+        },
+    ),
+    "WeightedSampler.plan": (
+        lambda **given: om.WeightedSampler([3, 1, 2], 2, replacement=False).plan(**given),
+        {"seed": 1, "epoch": 0},
+    ),
+    "WeightedSampler.batch_indices": (
+        lambda **given: om.WeightedSampler([3, 1, 2], 2).batch_indices(**given),
         {"seed": 1, "epoch": 0, "step": 0},
     ),
     "derive": (om.derive, {"seed": 1, "epoch": 1, "step": 1, "slot": 1, "stream": 1}),

@@ -12,6 +12,8 @@ SAMPLERS = [
     (om.ShuffledSampler, (N, 4)),
     (om.MixingSampler, ([10, 27], [0.5, 0.5], 4)),
     (om.BucketedSampler, (np.arange(N), 4)),
+    (om.BudgetSampler, (np.arange(N), 80)),
+    (om.WeightedSampler, (np.arange(N), 4)),
 ]
 OVERRIDES = [("n", 10), ("n", 0), ("batch_size", 2), ("batch_size", 64)]
 OVERRIDES += [("steps_per_epoch", 1), ("steps_per_epoch", 3), ("steps_per_epoch", 2**40)]

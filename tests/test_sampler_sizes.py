@@ -11,10 +11,12 @@ from support import refused
 from onemodel import (
     ArrayDataset,
     BucketedSampler,
+    BudgetSampler,
     DataLoader,
     MixingSampler,
     SequentialSampler,
     ShuffledSampler,
+    WeightedSampler,
 )
 
 DATA = ArrayDataset(np.arange(20))
@@ -77,6 +79,8 @@ def test_of_other_samplers_nothing_is_said():
         ShuffledSampler(10, 5),
         BucketedSampler([3] * 10, 5),
         MixingSampler([4, 6], [1, 1], 5),
+        BudgetSampler([3] * 10, 15),
+        WeightedSampler([3] * 10, 5),
     ],
     ids=lambda sampler: type(sampler).__name__,
 )
@@ -93,6 +97,8 @@ def test_a_sampler_of_fewer_items_is_taken_and_shown(sampler):
         ShuffledSampler(10**6, 5),
         BucketedSampler([3] * 21, 5),
         MixingSampler([4, 17], [1, 1], 5),
+        BudgetSampler([3] * 21, 15),
+        WeightedSampler([3] * 21, 5),
     ],
     ids=lambda sampler: type(sampler).__name__,
 )

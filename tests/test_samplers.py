@@ -1,9 +1,10 @@
 """Promise: the indices of a step are a pure function of (seed, epoch, step) and of the sampler's
 own arguments.
 
-All four samplers give the twin's indices, in any order of asking and from any thread. Sequential,
+All samplers give the twin's indices, in any order of asking and from any thread. Sequential,
 shuffled and bucketed give every index at most once an epoch (exactly once without drop-last);
-mixing holds its shares in expectation; the bucketed plan is built once for an epoch.
+mixing holds its shares in expectation; the bucketed plan is built once for an epoch. What the
+weighted and the budget sampler promise beside this is in files of their own.
 """
 
 import copy
@@ -21,11 +22,13 @@ from support import EDGE_WORDS, WORDS, integers, refused
 from onemodel import (
     ArrayDataset,
     BucketedSampler,
+    BudgetSampler,
     DataLoader,
     MixingSampler,
     Sampler,
     SequentialSampler,
     ShuffledSampler,
+    WeightedSampler,
 )
 from onemodel._builders.native import native_lane
 
@@ -320,6 +323,39 @@ def test_shuffled_slots_make_ranks_alike():
     assert spread_over_ranks(True) < 1.1
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_every_rank_gets_some_of_the_widest(workers):
+    """The 256 widest of 8,192 items over 8 ranks: without the option rank 0 never has one."""
+    lengths = np.random.default_rng(0).permutation(8192)
+    data = ArrayDataset(lengths)
+
+    def widest(shuffle_slots):
+        counts = []
+        for rank in range(8):
+            sampler = BucketedSampler(lengths, 64, shuffle_slots=shuffle_slots, pool_batches=1)
+            options = {"sampler": sampler, "shard": (rank, 8), "workers": workers}
+            with DataLoader(data, **options) as loader:
+                counts.append(sum(int((batch >= 8192 - 256).sum()) for batch in loader))
+        return counts
+
+    plain, shuffled = widest(False), widest(True)
+    assert sum(plain) == sum(shuffled) == 256
+    assert plain[:4] == [0, 0, 0, 0]
+    sigma = (256 * 1 / 8 * 7 / 8) ** 0.5
+    assert all(abs(count - 32) < 4 * sigma for count in shuffled)
+
+
+def test_a_state_without_the_option_does_not_load_with_it():
+    data = ArrayDataset(np.arange(97))
+    loaders = [
+        DataLoader(data, sampler=BucketedSampler(LENGTHS, 8, shuffle_slots=option))
+        for option in (False, True)
+    ]
+    with refused(ValueError, "sampler", "shuffle_slots"):
+        loaders[1].load_state_dict(loaders[0].state_dict())
+    loaders[1].load_state_dict(loaders[1].state_dict())
+
+
 def test_the_default_keeps_its_repr():
     """A saved state holds the repr: those of before the option are taken."""
     assert "shuffle_slots" not in repr(BucketedSampler([1, 2], 1))
@@ -374,7 +410,10 @@ class Counting(BucketedSampler):
 
 
 def test_two_plans_are_kept():
-    """The current epoch and the one before it, as a run that crosses epochs asks for them."""
+    """The current epoch and the one before it, as a run that crosses epochs asks for them.
+
+    The one before goes when the next one is begun, so that no third is ever in memory.
+    """
     sampler = Counting(list(range(40)), 4)
     for epoch, step in ((0, 0), (0, 9), (1, 0), (0, 5), (1, 3), (2, 0), (1, 9), (2, 1)):
         sampler.batch_indices(7, epoch, step)
@@ -433,12 +472,17 @@ def make_samplers():
         MixingSampler([40, 57], [0.3, 0.7], 8),
         BucketedSampler(LENGTHS, 8, pool_batches=3, drop_last=False),
         BucketedSampler(LENGTHS, 8, pool_batches=3, drop_last=False, shuffle_slots=True),
+        WeightedSampler(WEIGHTS, 8, drop_last=False),
+        WeightedSampler(WEIGHTS, 8, drop_last=False, replacement=False),
+        BudgetSampler(LENGTHS, 500, pool_batches=2),
     ]
 
 
-every_sampler = pytest.mark.parametrize(
-    "number", range(5), ids=["sequential", "shuffled", "mixing", "bucketed", "shuffled slots"]
-)
+WEIGHTS = [1 + (index * 29) % 53 for index in range(97)]
+NAMES = ["sequential", "shuffled", "mixing", "bucketed", "shuffled slots"]
+NAMES += ["weighted", "weighted order", "budget"]
+
+every_sampler = pytest.mark.parametrize("number", range(len(NAMES)), ids=NAMES)
 
 
 @every_sampler
@@ -511,6 +555,8 @@ def test_a_second_init_is_refused_and_changes_nothing(number):
     arguments = {
         MixingSampler: ([1, 1], [1, 1], 1),
         BucketedSampler: ([9, 9, 9], 1),
+        BudgetSampler: ([9, 9, 9], 9),
+        WeightedSampler: ([9, 9, 9], 1),
     }.get(type(sampler), (3, 1))
     with refused(TypeError, type(sampler).__name__, "another"):
         sampler.__init__(*arguments)
@@ -518,6 +564,7 @@ def test_a_second_init_is_refused_and_changes_nothing(number):
 
 
 KINDS = [SequentialSampler, ShuffledSampler, MixingSampler, BucketedSampler]
+KINDS += [BudgetSampler, WeightedSampler]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -536,7 +583,7 @@ def test_a_subclass_that_forgets_super_says_so(kind):
         lambda: copy.copy(sampler),
         lambda: DataLoader(ArrayDataset(np.arange(4)), sampler=sampler),
     ]
-    if kind is BucketedSampler:
+    if hasattr(kind, "plan"):
         uses.append(lambda: sampler.plan(0, 0))
     for use in uses:
         with refused(TypeError, "Forgetful", "__init__"):
@@ -555,7 +602,8 @@ def test_pickles_keep_class_and_attributes_and_drop_locks(number):
         assert repr(other) == repr(sampler)
         assert all_batches(other, 1, 5) == all_batches(sampler, 1, 5)
         assert getattr(other, "_lock", None) is None or other._lock is not sampler._lock
-        assert not isinstance(other, BucketedSampler) or not other.lengths.flags.writeable
+        for value in other.arguments.values():
+            assert not isinstance(value, np.ndarray) or not value.flags.writeable
 
 
 class FromPairs(BucketedSampler):
@@ -578,8 +626,8 @@ def test_a_subclass_with_another_constructor_is_pickled():
 def test_a_subclass_may_claim_more_steps_than_there_are(number):
     """Its further batches are empty. The reference builds them: a plan would read past its end."""
     sampler = make_samplers()[number]
-    if isinstance(sampler, MixingSampler):
-        pytest.skip("it has a batch for every step")
+    if isinstance(sampler, MixingSampler) or getattr(sampler, "replacement", False):
+        pytest.skip("it draws with replacement")
     kind = type(sampler)
     longer = type("Longer", (kind,), {"steps_per_epoch": property(lambda self: 40)})
     claiming = longer.__new__(longer)

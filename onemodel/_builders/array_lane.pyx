@@ -24,7 +24,6 @@ __all__ = ["array_lane"]
 
 
 cdef class ArrayLane(Lane):
-    cdef IndexPlan plan
     cdef object rebuild         # from a list of arrays to the batch's structure
     cdef tuple arrays           # keeps the memory below alive
     cdef list kinds             # (shape of a row, dtype) of each field

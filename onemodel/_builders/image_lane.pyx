@@ -25,7 +25,7 @@ from onemodel._collate.inputs cimport (
 )
 from onemodel._memory.pool cimport Block, exceeds_cache, header_memory
 from onemodel._builders.indices cimport IndexPlan
-from onemodel._builders.lane cimport BUILT, NEEDS_PYTHON, Lane, NativeBatch, interrupt_again
+from onemodel._builders.lane cimport BUILT, NEEDS_PYTHON, Lane, NativeBatch
 from onemodel._random.rng cimport derive_prefix
 from onemodel._simd.cache_hint cimport prefetch_row
 from onemodel._simd.float_mode cimport default_float_mode, restore_float_mode
@@ -33,6 +33,7 @@ from onemodel.augment.protocol cimport Chain
 from onemodel.datasets.columns cimport Columns
 from onemodel.datasets.sample cimport Sample, is_resolved
 
+from onemodel._builders.caught import caught
 from onemodel._collate.image_batch import ImageBatch
 
 __all__ = ["image_lane"]
@@ -49,7 +50,6 @@ cdef enum:
 
 
 cdef class ImageLane(Lane):
-    cdef IndexPlan plan
     cdef Columns columns        # or else
     cdef list samples
     cdef int64_t length         # of samples
@@ -137,11 +137,8 @@ cdef class ImageLane(Lane):
                 if not is_resolved(sample) and sample.resolve() is not None:
                     return False
                 held.append(sample)
-            except Exception:
-                return False    # the reference path raises it again
             except BaseException as error:
-                # An interrupt came by chance here. It comes again in the reference path.
-                interrupt_again(error)
+                caught.error = error
                 return False
             if k == 0:
                 inputs.channels, inputs.height = sample.channels, sample.height

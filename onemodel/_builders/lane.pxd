@@ -2,6 +2,7 @@
 
 from libc.stdint cimport int64_t, uint64_t
 
+from onemodel._builders.indices cimport IndexPlan
 from onemodel._memory.pool cimport BufferPool, Header
 
 cdef enum:
@@ -30,6 +31,7 @@ ctypedef struct NativeBatch:
 cdef class Lane:
     """Builds the batches of one loader; it is shared by all of its threads."""
 
+    cdef readonly IndexPlan plan
     cdef BufferPool pool
     cdef int buffers            # of one batch
     cdef bint holds_objects     # whether NativeBatch.owner is used: `drop` then takes the GIL
@@ -44,7 +46,3 @@ cdef class Lane:
     cdef void drop(self, NativeBatch *batch) noexcept nogil
 
     cdef bint rent(self, NativeBatch *batch, int number, int64_t size) noexcept nogil
-
-
-# Raise such an error once more on this thread, as soon as it runs Python.
-cdef void interrupt_again(error) noexcept

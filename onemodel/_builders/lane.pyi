@@ -1,3 +1,7 @@
+from onemodel._builders.indices import IndexPlan
+
 __all__ = ["Lane"]
 
-class Lane: ...
+class Lane:
+    @property
+    def plan(self) -> IndexPlan: ...

@@ -5,15 +5,6 @@ from libc.stdint cimport int64_t, uint64_t
 
 __all__ = ["Lane"]
 
-cdef extern from "Python.h":
-    unsigned long PyThread_get_thread_ident() nogil
-    int PyThreadState_SetAsyncExc(unsigned long thread, PyObject *exception)
-
-
-cdef void interrupt_again(error) noexcept:
-    kind = type(error)
-    PyThreadState_SetAsyncExc(PyThread_get_thread_ident(), <PyObject *>kind)
-
 
 cdef class Lane:
     """What native lanes share; ``lane.pxd`` says what each of them gives to the engine."""

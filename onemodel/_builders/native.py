@@ -5,6 +5,10 @@ A part whose class overrides what the lane passes over is asked, and the loader 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 from onemodel._builders.array_builder import ArrayBatchBuilder
 from onemodel._builders.array_lane import array_lane
 from onemodel._builders.image_lane import image_lane
@@ -14,8 +18,13 @@ from onemodel._builders.sample_builder import SampleBatchBuilder
 from onemodel._builders.step_builder import StepBuilder
 from onemodel._collate.collator import ImageBatchCollator
 from onemodel._common.overrides import is_own
+from onemodel._samplers.bucketing import BucketedSampler
+from onemodel._samplers.weighted import WeightedSampler
 
-__all__ = ["native_lane"]
+__all__ = ["epoch_planner", "native_lane"]
+
+# Items from which on a plan takes longer than a thread that makes it ahead costs.
+MANY_ITEMS = 2**14
 
 
 def native_lane(builder: StepBuilder) -> Lane | None:
@@ -62,3 +71,17 @@ def _of_arrays(made: ArrayBatchBuilder, builder: StepBuilder) -> Lane | None:
         plan,
         builder,
     )
+
+
+def epoch_planner(builder: StepBuilder, lane: Lane | None) -> Callable[[int], Any] | None:
+    """Return what makes an epoch's plan and keeps it; None where that takes no time."""
+    sampler = builder.sampler
+    asked = ("batch_indices", "plan")
+    if not (
+        is_own(sampler, BucketedSampler, *asked)
+        or (is_own(sampler, WeightedSampler, *asked) and not sampler.replacement)
+    ):
+        return None
+    if sampler.n < MANY_ITEMS:
+        return None
+    return partial(sampler.plan, builder.seed) if lane is None else lane.plan.make

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from onemodel._batch.key import BatchKey
 from onemodel._batch.notes import note_step
 from onemodel._batch.structure import map_arrays
+from onemodel._builders.caught import take_caught
 from onemodel._builders.indices import are_indices
 from onemodel._common.describe import describe
 from onemodel._simd.float_mode import DefaultFloatMode
@@ -78,13 +79,20 @@ class StepBuilder:
         """Return the batch of global step g; what is raised is noted with its place."""
         epoch, step = divmod(g, self.steps_per_epoch)
         key = whole = BatchKey(self.seed, epoch, step, 0, _NONE, g)
+        interrupt = take_caught()
         try:
+            if interrupt is not None and not isinstance(interrupt, Exception):
+                raise interrupt  # a Ctrl-C does not wait for the build
             with DefaultFloatMode():
                 whole = self._global_key(g)
                 key = self._shard_of(whole)
                 if len(key.indices) == 0 < len(whole.indices):
-                    return self._build_empty(key, whole)
-                return self.builder.build(key)
+                    batch = self._build_empty(key, whole)
+                else:
+                    batch = self.builder.build(key)
+            if interrupt is not None:
+                raise interrupt  # no error of the data: that would have come again
+            return batch
         except BaseException as error:
             note_step(error, key)
             raise

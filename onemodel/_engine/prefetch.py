@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import contextlib
 import operator
 import threading
 import time
@@ -67,6 +68,9 @@ class Prefetcher:
         depth: how many steps may be built or waiting ahead of the consumer, at most.
         window: how many where one worker builds; twice the workers where that is more.
         automatic: whether the number of threads is chosen by measuring.
+        planner: makes what an epoch's batches need, which takes long, and keeps it; or None. With
+            workers a thread of its own asks it for the next epoch while one runs.
+        steps_per_epoch: of the steps that ``entry`` takes.
     """
 
     def __init__(
@@ -78,7 +82,15 @@ class Prefetcher:
         depth: int,
         window: int,
         automatic: bool,
+        planner: Callable[[int], Any] | None = None,
+        steps_per_epoch: int = 1,
     ) -> None:
+        self._planner = planner if workers else None
+        self._steps_per_epoch = steps_per_epoch
+        self._end = 0  # no epoch from this step on is planned
+        self.plan_at = TWO_64  # once this step is taken, the next epoch is
+        self._planned = 0
+        self.planning: Worker | None = None
         self.workers = workers
         self.refused = 0
         self.busy = False  # a pass uses it
@@ -117,8 +129,26 @@ class Prefetcher:
         )
         if self._limit is not None:
             self._limit.restart(self.ring.count())
+        if self._planner is not None:
+            self._end = TWO_64 if run.goes_on else run.stop
+            self.plan_at = run.start
         self._start_threads()
         return number
+
+    def plan_ahead(self, step: int) -> None:
+        """Let a thread plan the epoch after that of ``step``, if it will come."""
+        epoch = step // self._steps_per_epoch + 1
+        self.plan_at = epoch * self._steps_per_epoch
+        if self.plan_at >= self._end or self._planner is None or epoch == self._planned:
+            return
+        self._planned = epoch
+        self.planning = Worker(
+            target=_plan, args=(self._planner, epoch), name="onemodel-plan", daemon=True
+        )
+        try:
+            self.planning.start()
+        except RuntimeError:  # the platform refuses: whoever builds the epoch's first step plans it
+            self.planning = None
 
     def measure(self) -> None:
         """Count one batch; change the number of workers where that shortens the run."""
@@ -165,7 +195,8 @@ class Prefetcher:
         """
         if isinstance(threading.current_thread(), Worker):
             return
-        for thread in list(self.ring.threads):
+        planning = [] if self.planning is None else [self.planning]
+        for thread in [*self.ring.threads, *planning]:
             if thread.is_alive():
                 thread.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
 
@@ -174,6 +205,12 @@ class Prefetcher:
         ring = getattr(self, "ring", None)
         if ring is not None:
             ring.close()
+
+
+def _plan(planner: Callable[[int], Any], epoch: int) -> None:
+    # what it raises is raised again for whoever builds a step of that epoch
+    with contextlib.suppress(Exception):
+        planner(epoch)
 
 
 # By identity and not in a WeakSet: a list of a dict's values is made in one step, whichever
@@ -249,6 +286,8 @@ class BatchSequence:
             taken = prefetcher.ring.take(self._number)
             if taken is not None:
                 step, batch, error = taken
+                if step >= prefetcher.plan_at:
+                    prefetcher.plan_ahead(step)
                 if error is not None:
                     raise error
                 if self._finish is not None:

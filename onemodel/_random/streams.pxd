@@ -14,3 +14,7 @@ cpdef enum:
     POOL_STREAM = 103           # bucketing: which items are sorted together
     PLACE_STREAM = 104          # bucketing: the place of a sorted batch in the epoch
     SLOT_STREAM = 105           # bucketing: the slots of a batch's items, where they are shuffled
+    WEIGHTED_STREAM = 106       # weighted, with replacement: the item of a slot
+    WEIGHTED_ORDER_STREAM = 107     # weighted, without replacement: the order of an epoch
+    GROUP_STREAM = 108          # budget: which items of a group share a batch
+    BUDGET_PLACE_STREAM = 109   # budget: the place of a batch in the epoch

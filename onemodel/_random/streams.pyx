@@ -2,7 +2,9 @@
 
 __all__ = [
     "AUGMENTATION_STREAM",
+    "BUDGET_PLACE_STREAM",
     "DIGIT_LINES_STREAM",
+    "GROUP_STREAM",
     "MIXING_STREAM",
     "ORDER_STREAM",
     "PLACE_STREAM",
@@ -10,4 +12,6 @@ __all__ = [
     "ROW_STREAM",
     "SLOT_STREAM",
     "TRANSFORM_STREAM",
+    "WEIGHTED_ORDER_STREAM",
+    "WEIGHTED_STREAM",
 ]

@@ -1,8 +1,8 @@
 """Samplers: which dataset indices make the batch of (seed, epoch, step).
 
 Each is a pure function of its constructor's arguments and (seed, epoch, step); it holds no
-seed, may be called from several threads at once, and builds nothing per epoch. (Bucketing, the
-exception, stands in bucketing.py.) Source: docs/specification.md, section "Samplers".
+seed, may be called from several threads at once, and builds nothing per epoch. (Those that make
+a plan for each are built on planned.py.) Source: docs/specification.md, section "Samplers".
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from onemodel._common.integers import TWO_63, check_integer
 from onemodel._random.permutation import keyed_order
 from onemodel._random.rng import check_coordinates
 from onemodel._random.streams import ORDER_STREAM
-from onemodel._samplers import mixing
+from onemodel._samplers import draws
 
 __all__ = ["MixingSampler", "Sampler", "SequentialSampler", "ShuffledSampler"]
 
@@ -67,9 +67,10 @@ class OrderSampler(Configured):
 
     Args:
         owner: the class whose ``__init__`` it is.
-        arguments: the checked arguments by name, "batch_size" among them.
+        arguments: the checked arguments by name.
         n: how many items it samples from.
         steps: batches of an epoch.
+        size: slots of a full batch, where it is none of the arguments.
     """
 
     # What __init__ makes of the arguments: a pickle leaves it out.
@@ -77,11 +78,13 @@ class OrderSampler(Configured):
 
     batch_size: Argument[int] = Argument("batch_size", "How many slots a full batch has.")
 
-    def __init__(self, owner: type, arguments: dict[str, Any], n: int, steps: int) -> None:
+    def __init__(
+        self, owner: type, arguments: dict[str, Any], n: int, steps: int, size: int | None = None
+    ) -> None:
         configure(self, owner, arguments)
         self._n = n
         self._steps = steps
-        self._size: int = arguments["batch_size"]
+        self._size: int = arguments["batch_size"] if size is None else size
 
     def __getattr__(self, name: str) -> Any:
         # reached only where an attribute is missing
@@ -234,7 +237,7 @@ class MixingSampler(OrderSampler):
         """Return the indices of one batch, int64."""
         seed, epoch, step = check_coordinates(self.steps_per_epoch, seed, epoch, step)
         out = np.empty(self._size, np.int64)
-        mixing.draw_indices(*self._sources, seed, epoch, step, out)
+        draws.draw_indices(*self._sources, seed, epoch, step, out)
         return out
 
 
