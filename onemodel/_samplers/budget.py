@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from onemodel._common.configured import Argument
 from onemodel._common.integers import TWO_63, check_integer
-from onemodel._random.permutation import KeyedPermutation, keyed_order
-from onemodel._random.rng import check_coordinates, derive
+from onemodel._random.permutation import keyed_order
+from onemodel._random.rng import check_coordinates
 from onemodel._random.streams import BUDGET_PLACE_STREAM, GROUP_STREAM
 from onemodel._samplers.per_item import PerItemSampler, check_lengths
 
@@ -131,7 +131,7 @@ class BudgetSampler(PerItemSampler):
         units, number = items // self.multiple_of, batch - first_batch
         begin = number * units // batches * self.multiple_of
         end = (number + 1) * units // batches * self.multiple_of
-        shuffled = KeyedPermutation(items, derive(seed, epoch, group, 0, GROUP_STREAM))
+        shuffled = keyed_order(items, seed, epoch, group, GROUP_STREAM)
         indices: NDArray[np.int64] = self._order[first + shuffled[begin:end]]
         return indices
 
