@@ -451,4 +451,8 @@ def test_the_streams_are_those_of_the_specification():
         "POOL_STREAM": twin.STREAM_BUCKET_SHUFFLE,
         "PLACE_STREAM": twin.STREAM_BUCKET_PLACEMENT,
         "SLOT_STREAM": twin.STREAM_BUCKET_SLOTS,
+        "WEIGHTED_STREAM": twin.STREAM_WEIGHTED,
+        "WEIGHTED_ORDER_STREAM": twin.STREAM_WEIGHTED_ORDER,
+        "GROUP_STREAM": twin.STREAM_BUDGET_GROUP,
+        "BUDGET_PLACE_STREAM": twin.STREAM_BUDGET_PLACEMENT,
     }

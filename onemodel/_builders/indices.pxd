@@ -8,6 +8,7 @@ cdef class IndexPlan:
 
     cdef readonly int64_t batch_size
     cdef uint64_t seed
+    cdef object source                  # the sampler or its arrays: keeps their memory alive
 
     # Write the indices of a batch, at most batch_size, and return how many; -1 where the sampler
     # must be asked.

@@ -20,7 +20,7 @@ from onemodel._random.streams cimport (
 )
 from onemodel._samplers.draws cimport draw_slots, draw_weighted_slots
 from onemodel._simd.dispatch cimport loops
-from onemodel._simd.feistel cimport Feistel, feistel, permute, unpermute
+from onemodel._simd.feistel cimport Feistel, feistel, unpermute
 
 from onemodel._builders.caught import caught
 from onemodel._common.overrides import is_own
@@ -65,7 +65,6 @@ cdef class ShuffledPlan(SequentialPlan):
 
 
 cdef class MixingPlan(IndexPlan):
-    cdef tuple arrays           # keeps the memory below alive
     cdef int64_t last
     cdef const double *cumulative
     cdef const int64_t *starts
@@ -80,7 +79,6 @@ cdef class MixingPlan(IndexPlan):
 
 
 cdef class WeightedPlan(IndexPlan):
-    cdef object array           # keeps the memory below alive
     cdef const uint64_t *table
     cdef uint64_t n
     cdef uint64_t total
@@ -96,7 +94,6 @@ cdef class WeightedPlan(IndexPlan):
 
 
 cdef class BudgetPlan(IndexPlan):
-    cdef tuple arrays           # keeps the memory below alive
     cdef const int64_t *order
     cdef const int64_t *firsts  # of each group; BudgetSampler.groups says what these hold
     cdef const int64_t *items
@@ -130,9 +127,11 @@ cdef class BudgetPlan(IndexPlan):
             derive64(self.seed, epoch, <uint64_t>group, 0, GROUP_STREAM),
         )
         for slot in range(count):
-            indices[slot] = self.order[
-                self.firsts[group] + <int64_t>permute(&order, <uint64_t>(begin + slot))
-            ]
+            indices[slot] = begin + slot
+        if self.items[group] > 1:
+            loops.permute(&order, <uint64_t *>indices, <uint64_t *>indices, count)
+        for slot in range(count):
+            indices[slot] = self.order[self.firsts[group] + indices[slot]]
         return count
 
 
@@ -143,7 +142,6 @@ cdef enum:
 cdef class PlannedPlan(IndexPlan):
     """The sampler's plan of each epoch, as the sampler makes it: with the GIL, once an epoch."""
 
-    cdef object sampler
     cdef uint64_t steps
     cdef int64_t kept           # indices of an epoch's plan
     cdef bint shuffle_places    # of the batches in the epoch
@@ -191,7 +189,11 @@ cdef class PlannedPlan(IndexPlan):
             return count
         feistel(&order, <uint64_t>count, derive64(self.seed, epoch, step, 0, SLOT_STREAM))
         for slot in range(count):
-            indices[slot] = plan[permute(&order, <uint64_t>slot)]
+            indices[slot] = slot
+        if count > 1:
+            loops.permute(&order, <uint64_t *>indices, <uint64_t *>indices, count)
+        for slot in range(count):
+            indices[slot] = plan[indices[slot]]
         return count
 
     cdef int64_t copy_of_made(self, uint64_t epoch, uint64_t step, int64_t *indices) noexcept:
@@ -218,7 +220,7 @@ cdef class PlannedPlan(IndexPlan):
             self.plans[place] = NULL
         unlock(&self.lock)
         Py_XDECREF(old)
-        plan = self.sampler.plan(self.seed, epoch)
+        plan = self.source.plan(self.seed, epoch)
         array_of(plan, b"q", 1, CONTIGUOUS, &found)
         if found.size != self.kept:
             raise ValueError(f"a plan must have {self.kept} indices, got {found.size}")
@@ -279,7 +281,7 @@ def index_plan(sampler, seed):
 cdef MixingPlan mixing_plan(sampler):
     cdef MixingPlan plan = MixingPlan.__new__(MixingPlan)
     cdef Array found
-    cumulative, starts, sizes = plan.arrays = sampler.sources
+    cumulative, starts, sizes = plan.source = sampler.sources
     array_of(cumulative, b"d", 1, CONTIGUOUS, &found)
     plan.cumulative, plan.last = <const double *>found.data, found.size - 1
     array_of(starts, b"q", 1, CONTIGUOUS, &found)
@@ -292,8 +294,8 @@ cdef MixingPlan mixing_plan(sampler):
 cdef WeightedPlan weighted_plan(sampler):
     cdef WeightedPlan plan = WeightedPlan.__new__(WeightedPlan)
     cdef Array found
-    plan.array, plan.total = sampler.alias_table
-    array_of(plan.array, b"Q", 2, CONTIGUOUS, &found)
+    plan.source, plan.total = sampler.alias_table
+    array_of(plan.source, b"Q", 2, CONTIGUOUS, &found)
     plan.table, plan.n = <const uint64_t *>found.data, <uint64_t>(found.size // 2)
     plan.last_step = sampler.steps_per_epoch - 1
     plan.last_rows = sampler.rows_per_epoch - plan.last_step * sampler.batch_size
@@ -303,7 +305,7 @@ cdef WeightedPlan weighted_plan(sampler):
 cdef BudgetPlan budget_plan(sampler):
     cdef BudgetPlan plan = BudgetPlan.__new__(BudgetPlan)
     cdef Array found
-    order, groups = plan.arrays = sampler.groups
+    order, groups = plan.source = sampler.groups
     array_of(order, b"q", 1, CONTIGUOUS, &found)
     plan.order = <const int64_t *>found.data
     array_of(groups, b"q", 2, CONTIGUOUS, &found)
@@ -318,7 +320,7 @@ cdef BudgetPlan budget_plan(sampler):
 
 cdef PlannedPlan planned_plan(sampler):
     cdef PlannedPlan plan = PlannedPlan.__new__(PlannedPlan)
-    plan.sampler = sampler
+    plan.source = sampler
     plan.steps = sampler.steps_per_epoch
     plan.kept = sampler.rows_per_epoch
     return plan

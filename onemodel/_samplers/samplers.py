@@ -34,7 +34,8 @@ class Sampler(Protocol):
     A loader's state compares its attributes, or its ``repr`` if it has one of its own, which then
     shows every argument. An attribute ``n`` tells how many items it samples from, its indices
     being in [0, n); a loader refuses one that samples from more items than its dataset has, and
-    shows one that samples from fewer.
+    shows one that samples from fewer. Where batches have several sizes, an attribute
+    ``multiple_of`` tells what they all divide by, for shards.
     """
 
     @property
@@ -43,7 +44,7 @@ class Sampler(Protocol):
 
     @property
     def batch_size(self) -> int:
-        """How many slots a full batch has; the last of an epoch may have fewer."""
+        """How many slots a full batch, or the largest, has; no batch has more."""
 
     def batch_indices(self, seed: int, epoch: int, step: int) -> NDArray[np.int64]:
         """Return the dataset indices of the batch, int64; a pure function of its arguments."""
