@@ -22,6 +22,7 @@ IN_BROWSER = sys.platform in ("emscripten", "wasi")
 
 
 LIMIT = 300  # seconds for one test, of which the slowest needs some ten
+SLOW_LIMIT = 900  # for one that runs a framework
 STDERR = pytest.StashKey[object]()
 
 
@@ -43,7 +44,8 @@ def _no_test_hangs(request):
     if IN_BROWSER:  # the watchdog is a thread
         yield
         return
-    faulthandler.dump_traceback_later(LIMIT, exit=True, file=request.config.stash[STDERR])
+    limit = SLOW_LIMIT if request.node.get_closest_marker("slow") else LIMIT
+    faulthandler.dump_traceback_later(limit, exit=True, file=request.config.stash[STDERR])
     yield
     faulthandler.cancel_dump_traceback_later()
 

@@ -24,7 +24,8 @@ import onemodel
 from onemodel import ArrayDataset, DataLoader, transforms
 from onemodel._state import state as state_module
 from onemodel._state.code import code_digest
-from onemodel._state.values import LONGEST, Describer
+from onemodel._state.texts import LONGEST
+from onemodel._state.values import Describer
 
 X = np.zeros((12, 4, 4, 3), np.uint8)
 
@@ -510,6 +511,16 @@ def test_a_sampler_s_own_repr_is_compared():
         refused(ValueError, "sampler", "Shown(stride=5)", "Shown(stride=7)"),
     ):
         loader.load_state_dict(state)
+
+
+def test_a_sampler_whose_repr_raises_spoils_no_run():
+    class Broken(Strided):
+        def __repr__(self):
+            raise OSError("repr")
+
+    loader = DataLoader(ArrayDataset(X), sampler=Broken(1))
+    assert loader.state_dict()["sampler"].endswith("Broken>")
+    assert len(list(loader)) == 3
 
 
 def test_an_argument_at_its_default_takes_no_part():

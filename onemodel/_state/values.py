@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copyreg
 import functools
-import hashlib
 import random
 import re
 from collections.abc import Iterable
@@ -21,12 +20,11 @@ from numpy.typing import NDArray
 
 from onemodel._common.configured import Configured, rebuild
 from onemodel._state.code import code_digest, names_in
+from onemodel._state.texts import digest_of, dtype_text, encoded, plain, shortened
 from onemodel.datasets._table.mapped import MappedArray, restored
 
 __all__ = ["Describer", "fingerprint_of", "is_ours"]
 
-LONGEST = 150  # characters of a text
-HEAD = 100  # of which so many stay where it would be longer
 DEEPEST = 40  # containers in containers
 
 #: The methods that a loader calls: where the code of an object begins.
@@ -62,24 +60,24 @@ class Describer:
     @property
     def code(self) -> str | None:
         """A digest of all Python code that was found, of this Python; None where there is none."""
-        return _digest("\n".join(sorted(self._codes)).encode()) if self._codes else None
+        return digest_of(encoded("\n".join(sorted(self._codes)))) if self._codes else None
 
     def text(self, value: Any) -> str:
         """Return the text of a value, of at most 150 characters; a longer one ends in a digest."""
-        plain = _plain(value)
-        if plain is not None:
-            return _shortened(plain)
+        short = plain(value)
+        if short is not None:
+            return shortened(short)
         known = self._texts.get(id(value))
         if known is not None:
             return known
-        kind = f"<{_name(type(value))}>"
+        kind = f"<{type(value).__qualname__}>"
         if self._depth > DEEPEST:
             return kind
         self._kept.append(value)
         self._texts[id(value)] = kind  # where it holds itself
         self._depth += 1
         try:
-            made = _shortened(self._compound(value))
+            made = shortened(self._compound(value))
         except Exception:  # a method of the value's own may raise anything
             made = kind
         self._depth -= 1
@@ -93,7 +91,10 @@ class Describer:
         if owner is object or is_ours(owner):
             return self.text(sampler)
         self._add_methods(kind)
-        return _shortened(_ADDRESS.sub("", repr(sampler)))
+        try:
+            return shortened(_ADDRESS.sub("", repr(sampler)))
+        except Exception:
+            return f"<{kind.__qualname__}>"
 
     def _compound(self, value: Any) -> str:
         kind = type(value)
@@ -115,15 +116,15 @@ class Describer:
             arguments = [self.text(each) for each in (value.func, *value.args)]
             return f"partial({', '.join([*arguments, *self._named(value.keywords.items())])})"
         if isinstance(value, type):
-            return _name(value)
+            return value.__qualname__
         if isinstance(value, ModuleType):
             return value.__name__
         if isinstance(value, np.dtype):
-            return _dtype_text(value)
+            return dtype_text(value)
         if kind is MappedArray:
             return self._array(restored(value))
         if isinstance(value, GENERATORS):
-            return f"<{_name(kind)}>"
+            return f"<{kind.__qualname__}>"
         return self._object(value)
 
     def _joined(self, values: Iterable[Any]) -> str:
@@ -134,11 +135,11 @@ class Describer:
 
     def _array(self, array: NDArray[Any]) -> str:
         dtype = array.dtype.newbyteorder("<")
-        head = f"{_dtype_text(array.dtype)} {list(array.shape)}"
+        head = f"{dtype_text(array.dtype)} {list(array.shape)}"
         if dtype.hasobject:
             return f"{head} {self._joined(array.ravel().tolist())}"
         ordered = np.ascontiguousarray(array, dtype).reshape(-1)
-        return f"{head} sha256 {_digest(ordered.view(np.uint8) if array.size else b'')}"
+        return f"{head} sha256 {digest_of(ordered.view(np.uint8) if array.size else b'')}"
 
     def _function(self, function: FunctionType) -> str:
         code = function.__code__
@@ -167,23 +168,23 @@ class Describer:
         self._add_methods(kind)
         own = fingerprint_of(value)
         if own is not None:
-            return f"{_name(kind)}({own})"
+            return f"{kind.__qualname__}({own})"
         wrapped = _attribute(value, "__wrapped__")
         if wrapped is not None:
             return self.text(wrapped)
         if hasattr(kind, "__dlpack__"):  # it is in memory
             detach = getattr(value, "detach", None)  # of a tensor
             array = np.asarray(detach().cpu() if callable(detach) else value)
-            return f"{_name(kind)} {self._array(array)}"
+            return f"{kind.__qualname__} {self._array(array)}"
         try:
             reduce = copyreg.dispatch_table.get(kind)
             reduced = value.__reduce_ex__(2) if reduce is None else reduce(value)
         except Exception:
             shown = _ADDRESS.sub("", repr(value))
-            return f"<{_name(kind)}>" if shown.startswith("<") else shown
+            return f"<{kind.__qualname__}>" if shown.startswith("<") else shown
         if isinstance(reduced, str):
-            return f"{getattr(value, '__module__', None) or _name(kind)}.{reduced}"
-        return f"{_name(kind)}({', '.join(self._parts(kind, *reduced))})"
+            return f"{getattr(value, '__module__', None) or kind.__qualname__}.{reduced}"
+        return f"{kind.__qualname__}({', '.join(self._parts(kind, *reduced))})"
 
     def _parts(
         self,
@@ -246,7 +247,7 @@ def fingerprint_of(value: Any) -> str | None:
     words = []
     if isinstance(found, str | int | np.integer) and not isinstance(found, bool):
         word = str(found) if isinstance(found, str) else int(found)
-        words.append(f"fingerprint {_shortened(_plain(word) or '')}")
+        words.append(f"fingerprint {shortened(plain(word) or '')}")
     stored = _attribute(value, "stored_digest")
     if isinstance(stored, str):
         words.append(f"stored digest {stored}")
@@ -258,37 +259,6 @@ def _attribute(value: Any, name: str) -> Any:
         return getattr(value, name, None)
     except Exception:  # of an object that invents attributes
         return None
-
-
-def _plain(value: Any) -> str | None:
-    """Return the text of a number or string, None of anything else."""
-    kind = type(value)
-    if kind is int:
-        return hex(value) if value.bit_length() > 64 else repr(value)
-    if value is None or value is Ellipsis or kind in (bool, float, complex, str, bytes):
-        return repr(value)
-    if isinstance(value, np.generic) and value.dtype.kind in "biufc":
-        return f"{value.dtype}({value.item()!r})"
-    return None
-
-
-def _dtype_text(dtype: np.dtype[Any]) -> str:
-    """Return a text of a dtype that is the same on machines of the other byte order."""
-    return str(dtype.newbyteorder("=" if dtype.names is None else "<"))
-
-
-def _shortened(text: str) -> str:
-    if len(text) <= LONGEST:
-        return text
-    return f"{text[:HEAD]}... sha256 {_digest(text.encode('utf-8', 'surrogatepass'))}"
-
-
-def _digest(content: Any) -> str:
-    return hashlib.sha256(content).hexdigest()[:32]
-
-
-def _name(kind: type) -> str:
-    return kind.__qualname__
 
 
 def is_ours(made: type | FunctionType) -> bool:
@@ -325,5 +295,5 @@ def _defaults(owner: type) -> dict[str, Any]:
 
 def _same(value: Any, other: Any) -> bool:
     """Return whether two plain values are equal."""
-    text = _plain(value)
-    return type(value) is type(other) and text is not None and text == _plain(other)
+    text = plain(value)
+    return type(value) is type(other) and text is not None and text == plain(other)
