@@ -3,6 +3,8 @@
 from onemodel import augment, datasets, image, transforms
 from onemodel._batch.digest import digest
 from onemodel._batch.key import BatchKey
+from onemodel._checks.ctc import check_ctc
+from onemodel._checks.purity import check_loader
 from onemodel._collate.collator import ImageBatchCollator
 from onemodel._collate.image_batch import ImageBatch
 from onemodel._memory.pool import BufferPool
@@ -32,6 +34,8 @@ __all__ = [
     "SequentialSampler",
     "ShuffledSampler",
     "augment",
+    "check_ctc",
+    "check_loader",
     "datasets",
     "derive",
     "digest",

@@ -17,13 +17,20 @@ from onemodel._common.arguments import check_flag
 from onemodel._common.describe import describe, shown
 from onemodel._common.integers import TWO_64, check_integer, check_uint64
 from onemodel._engine.devices import Finish, resolve
-from onemodel._engine.prefetch import BatchSequence, Cursor, Pass, Prefetcher
+from onemodel._engine.prefetch import (
+    BatchSequence,
+    Cursor,
+    Pass,
+    Prefetcher,
+    call_on_threads,
+)
 from onemodel._engine.state import check_state, make_state
 from onemodel._engine.stats import LoaderStats
 from onemodel._memory.pool import BufferPool
 from onemodel._random.rng import derive
 from onemodel._random.streams import AUGMENTATION_STREAM, ROW_STREAM, TRANSFORM_STREAM
 from onemodel._samplers.samplers import Sampler, SequentialSampler, ShuffledSampler
+from onemodel.datasets._items.items import Run
 
 __all__ = ["DataLoader"]
 
@@ -115,7 +122,7 @@ class DataLoader:
         builder: BatchBuilder
         if collate is not None:
             self._pool = getattr(collate, "pool", None)
-            builder = SampleBatchBuilder(dataset, transform, collate)
+            builder = SampleBatchBuilder(dataset, transform, collate, _at_once())
         else:
             if isinstance(dataset, list | tuple):
                 raise TypeError(
@@ -124,7 +131,7 @@ class DataLoader:
                     f"in an ArrayDataset"
                 )
             self._pool = BufferPool()
-            builder = ArrayBatchBuilder(dataset, transform, self._pool)
+            builder = ArrayBatchBuilder(dataset, transform, self._pool, _at_once())
         self._device = device
         self._finish: Finish | None = resolve(device)
         self._builder = StepBuilder(
@@ -402,6 +409,9 @@ class DataLoader:
             stats = replace(stats, workers=prefetchers[0].level)
         if isinstance(self._pool, BufferPool):
             stats = replace(stats, pool=self._pool.stats)
+        reader = getattr(self._builder.builder, "reader", None)
+        if reader is not None:
+            stats = replace(stats, substitutes=reader.substitutes)
         return stats
 
     def close(self) -> None:
@@ -442,6 +452,11 @@ class DataLoader:
             f"seed={self.seed}, epoch={self._epoch}, workers={self.workers}{chosen}, "
             f"prefetch={self.prefetch}{shard})"
         )
+
+
+def _at_once() -> Run | None:
+    """Return what calls functions on several threads at once, where the platform has threads."""
+    return call_on_threads if threads.can_start_threads() else None
 
 
 def _check_workers(workers: Any, prefetch: Any) -> tuple[int, int]:

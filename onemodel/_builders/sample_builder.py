@@ -10,12 +10,16 @@ from typing import Any, Protocol, TypeGuard, runtime_checkable
 from onemodel._batch.key import BatchKey
 from onemodel._batch.notes import note_slot
 from onemodel._builders.foreign_dataset import gives_many
+from onemodel._builders.item_reader import ItemReader
 from onemodel._collate.collator import with_int64
+from onemodel._collate.image_batch import ImageBatch
 from onemodel._collate.inputs import gather_samples
 from onemodel._common.describe import describe
 from onemodel._common.overrides import is_own
 from onemodel._random.rng import SampleRng, slot_rng
 from onemodel._random.streams import TRANSFORM_STREAM
+from onemodel.datasets import Items
+from onemodel.datasets._items.items import Run, Substitute
 from onemodel.datasets.columns import Columns
 from onemodel.datasets.image_table import ImageTable
 from onemodel.datasets.sample import Sample
@@ -43,6 +47,7 @@ class SampleBatchBuilder:
             sample where no transform needs them.
         transform: ``transform(rng, sample) -> Sample``, stream 0, or None.
         collate: ``collate(samples, key) -> batch``; a ``ColumnCollator`` is handed the columns.
+        run: how ``Items`` read several items at once; None for one after another.
     """
 
     def __init__(
@@ -50,11 +55,13 @@ class SampleBatchBuilder:
         dataset: Any,
         transform: Callable[[SampleRng, Sample], Sample] | None,
         collate: Callable[[list[Sample], BatchKey], Any],
+        run: Run | None = None,
     ) -> None:
         self.dataset = dataset
         self.transform = transform
         self.collate = collate
         self.columns = columns_of(dataset)
+        self.reader = ItemReader(dataset, run) if is_own(dataset, Items, "read") else None
         self._build_columns: Callable[[BatchKey], Any] | None = None
         if transform is None and self.columns is not None and takes_columns(collate):
             self._build_columns = partial(collate.from_columns, self.columns)
@@ -63,10 +70,18 @@ class SampleBatchBuilder:
         """Return the batch of ``key``; nothing of its samples is kept."""
         if self._build_columns is not None:
             return self._build_columns(key)
-        samples = self._fetch(key)
+        substitutes: tuple[Substitute, ...] = ()
+        if self.reader is not None:
+            samples, indices, substitutes = self.reader.read(key)
+            key = key._replace(indices=indices)
+        else:
+            samples = self._fetch(key)
         if self.transform is not None:
             self._transform_each(samples, key)
-        return self.collate(samples, key)
+        batch = self.collate(samples, key)
+        if substitutes and isinstance(batch, ImageBatch):
+            batch.substitutes = substitutes
+        return batch
 
     def _fetch(self, key: BatchKey) -> list[Any]:
         dataset = self.dataset

@@ -24,6 +24,8 @@ class LoaderStats:
         ready_batches: batches found finished, summed over the takes.
         prefetch: depth of the ring, 0 without workers.
         workers: threads that may build at once now.
+        substitutes: items that could not be read and that others stand for, in all batches that
+            were built, also in those that nobody took.
         refused_threads: how often the platform would start no further thread.
         real_columns, padded_columns: pixel columns before and after padding; 0 for arrays.
         pool: the counters of the pool behind the batches.
@@ -36,6 +38,7 @@ class LoaderStats:
     ready_batches: int = 0
     prefetch: int = 0
     workers: int = 0
+    substitutes: int = 0
     refused_threads: int = 0
     real_columns: int = 0
     padded_columns: int = 0
