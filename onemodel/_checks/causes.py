@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onemodel._checks.trace import Recorder, build_traced, fingerprint
+from onemodel._common.overrides import is_own
+from onemodel.datasets import Items
 from onemodel.loader import DataLoader
 
 __all__ = ["Cause", "causes_of"]
@@ -130,8 +132,11 @@ class _Watch(Recorder):
     def _read(self, index: int) -> str:
         self.inside += 1  # its own calls do not count
         try:
+            dataset = self.loader.dataset
+            if is_own(dataset, Items, "read"):
+                return fingerprint(dataset.dataset[index])
             if self.loader.collate is not None:
-                return fingerprint(self.loader.dataset[index])
+                return fingerprint(dataset[index])
             read = self.loader._builder.builder.read  # type: ignore[attr-defined]
             return fingerprint(read(np.array([index], np.int64)))
         finally:
@@ -147,7 +152,7 @@ def _generator_states() -> dict[str, str]:
         "random": fingerprint(random.getstate()),
         "np.random": fingerprint(np.random.get_state(legacy=False)),
     }
-    torch = sys.modules.get("torch")
+    torch: Any = sys.modules.get("torch")
     if hasattr(torch, "get_rng_state"):
         states["torch's global generator"] = fingerprint(torch.get_rng_state())
     return states

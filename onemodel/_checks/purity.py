@@ -114,7 +114,9 @@ def check_loader(
     for g in chosen:
         expected[g] = build_traced(loader, g)
         if expected[g].error is not None:
-            make_checked(make_loader)._builder.build(g)  # raises it: else it is no error of the step
+            make_checked(make_loader)._builder.build(
+                g
+            )  # raises it: else it is no error of the step
     check = _Check(make_loader, loader, chosen, expected)
     return check.run(processes)
 

@@ -17,7 +17,12 @@ from typing import Any
 from onemodel._common.describe import shown
 from onemodel.loader import DataLoader
 
-__all__ = ["find_function", "make_checked", "target_of"]
+__all__ = ["TargetError", "find_function", "make_checked", "target_of"]
+
+
+class TargetError(ValueError):
+    """A text that names no function."""
+
 
 FORM = "MODULE:FUNCTION or FILE.py:FUNCTION"
 
@@ -26,7 +31,8 @@ def find_function(target: str) -> Callable[[], Any]:
     """Import what ``target`` names and return it; the working directory is searched first.
 
     Raises:
-        ValueError: if the text has another form, or there is no such file, module or function.
+        TargetError: if the text has another form, or there is no such file, module or function;
+            it is a ValueError.
         Exception: whatever the module itself raises.
 
     >>> find_function("json:dumps").__name__
@@ -34,20 +40,20 @@ def find_function(target: str) -> Callable[[], Any]:
     >>> find_function("json")
     Traceback (most recent call last):
     ...
-    ValueError: MAKE_LOADER must be MODULE:FUNCTION or FILE.py:FUNCTION, got 'json'
+    onemodel._checks.targets.TargetError: MAKE_LOADER must be MODULE:FUNCTION or ..., got 'json'
     """
     place, _, name = target.rpartition(":")
     if not place or not name:
-        raise ValueError(f"MAKE_LOADER must be {FORM}, got {shown(target)}")
+        raise TargetError(f"MAKE_LOADER must be {FORM}, got {shown(target)}")
     found: Any = _module_of(place, target)
     for part in name.split("."):
         if not hasattr(found, part):
-            raise ValueError(
+            raise TargetError(
                 f"MAKE_LOADER must be {FORM}, got {shown(target)}: {place} has no {name}"
             )
         found = getattr(found, part)
     if not callable(found):
-        raise ValueError(
+        raise TargetError(
             f"MAKE_LOADER must be a function that returns a DataLoader, got {shown(target)}, "
             f"which is of type {type(found).__name__}"
         )
@@ -59,11 +65,11 @@ def _module_of(place: str, target: str) -> ModuleType:
     if place.endswith(".py") or os.sep in place:
         path = Path(place).absolute()
         if not path.is_file():
-            raise ValueError(f"MAKE_LOADER must be {FORM}, got {shown(target)}: no such file")
+            raise TargetError(f"MAKE_LOADER must be {FORM}, got {shown(target)}: no such file")
         _search_first(str(path.parent))
         specification = importlib.util.spec_from_file_location(path.stem, path)
         if specification is None or specification.loader is None:
-            raise ValueError(f"MAKE_LOADER must name a Python file, got {shown(target)}")
+            raise TargetError(f"MAKE_LOADER must name a Python file, got {shown(target)}")
         module = importlib.util.module_from_spec(specification)
         sys.modules[path.stem] = module
         specification.loader.exec_module(module)
@@ -74,7 +80,7 @@ def _module_of(place: str, target: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if not (error.name and f"{place}.".startswith(f"{error.name}.")):
             raise  # the module is there, and something that it needs is not
-        raise ValueError(
+        raise TargetError(
             f"MAKE_LOADER must be {FORM}, got {shown(target)}: no module {error.name}"
         ) from None
 

@@ -269,8 +269,9 @@ class _Transform:
     """A transform, part after part where it is a Compose."""
 
     def __init__(self, transform: Callable[..., Any], recorder: Recorder) -> None:
-        own = is_own(transform, Compose, "__call__", "parts")
-        self.parts = transform.parts if own else (transform,)
+        self.parts: tuple[Callable[..., Any], ...] = (transform,)
+        if is_own(transform, Compose, "__call__", "parts"):
+            self.parts = transform.parts
         self.recorder = recorder
         self.each = False  # called for each slot, and not for the batch
         self.calls = 0

@@ -25,7 +25,7 @@ class ImageBatch:
         real_columns: the sum of the widths.
         global_step: of the run; None where the key that it was made of had none.
         global_rows: slots of the global batch, of which these are this shard's; None likewise.
-        substitutes: (slot, index, used) of each item that could not be read, where the dataset is
+        substitutes: (slot, broken, used) of each item that could not be read, where the dataset is
             an ``Items`` that puts others in their place; ``indices`` holds those.
 
     ``release()``, or leaving ``with batch:``, drops the batch's arrays. Their memory is used
@@ -33,7 +33,15 @@ class ImageBatch:
     """
 
     FIELDS = ("images", "widths", "targets", "target_lengths", "labels", "indices")
-    __slots__ = (*FIELDS, "epoch", "global_rows", "global_step", "real_columns", "step", "substitutes")
+    __slots__ = (
+        *FIELDS,
+        "epoch",
+        "global_rows",
+        "global_step",
+        "real_columns",
+        "step",
+        "substitutes",
+    )
 
     images: NDArray[np.float32]
     widths: NDArray[np.int32]

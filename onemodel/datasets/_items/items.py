@@ -33,12 +33,12 @@ class Substitute(NamedTuple):
 
     Attributes:
         slot: in the global batch.
-        index: the dataset index of the broken item.
+        broken: the dataset index of the item that could not be read.
         used: that of the item in its place.
     """
 
     slot: int
-    index: int
+    broken: int
     used: int
 
 
