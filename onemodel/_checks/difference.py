@@ -28,8 +28,8 @@ class Difference:
         expected: that element (or dtype and shape, or error) where steps are built in order.
         found: the same in the comparison.
         part: the first part of the pipeline that gave something else; None if that is not known.
-        draws: how many draws that part took from its generator, before and in the comparison;
-            None where it has none.
+        draws: how many draws that part took from its generator, in order and in the comparison;
+            each None where it has none.
         kind: the probable cause: "sampler", "global generator", "clock", "edited dataset",
             "changing dataset", "state", "thread", "process", "hash seed" or "unknown".
         hint: the same as a sentence.
@@ -155,10 +155,16 @@ def _first_part(
         return None, None, None
     for left, right in zip(expected, found, strict=False):
         if left != right:
-            drawn = left.draws is not None or right.draws is not None
-            return right.part, right.slot, (left.draws, right.draws) if drawn else None
+            return right.part, right.slot, (_draws(expected, left), _draws(found, right))
     if len(expected) == len(found):
         return None, None, None
     longer = max(expected, found, key=len)
     stage = longer[min(len(expected), len(found))]
     return stage.part, stage.slot, None
+
+
+def _draws(stages: list[Stage], stage: Stage) -> int | None:
+    """Return how many draws its part took: for its slot, or for the whole batch."""
+    if stage.draws is not None:
+        return stage.draws
+    return next((one.draws for one in stages if one.part == stage.part and one.slot is None), None)

@@ -87,7 +87,7 @@ class Items(MadeOnce):
     >>> loader = om.DataLoader(Items(pairs, transform=jitter), batch_size=3, shuffle=True)
     >>> x, labels = loader[0]
     >>> x.shape, labels.tolist()
-    ((3, 2), [2, 1, 0])
+    ((3, 2), [0, 4, 1])
     """
 
     _own = frozenset({"_arguments"})
