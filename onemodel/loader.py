@@ -28,7 +28,7 @@ from onemodel._engine.state import check_state, make_state
 from onemodel._engine.stats import LoaderStats
 from onemodel._memory.pool import BufferPool
 from onemodel._random.rng import derive
-from onemodel._random.streams import AUGMENTATION_STREAM, ROW_STREAM, TRANSFORM_STREAM
+from onemodel._random.streams import AUGMENTATION_STREAM, ITEM_STREAM, ROW_STREAM, TRANSFORM_STREAM
 from onemodel._samplers.samplers import Sampler, SequentialSampler, ShuffledSampler
 from onemodel.datasets._items.items import Run
 
@@ -378,7 +378,8 @@ class DataLoader:
         A dict: "global_step", "epoch", "step", and "slots", a list with for each slot of this
         shard its "slot", dataset "index", and the generator states "transform" (stream 0),
         "augment" (stream 1) and "row" (stream 2, the array face's native transforms). The
-        generator that an array transform is called with is the first slot's "transform".
+        generator that an array transform is called with is the first slot's "transform". With
+        ``datasets.Items`` also "item", that of its transform (stream 3).
         """
         key = self._builder.key(check_uint64("g", g))
         slots = [
@@ -391,6 +392,9 @@ class DataLoader:
             }
             for slot, index in enumerate(key.indices.tolist(), key.first_slot)
         ]
+        if getattr(self._builder.builder, "reader", None) is not None:
+            for each in slots:
+                each["item"] = derive(key.seed, key.epoch, key.step, each["slot"], ITEM_STREAM)
         return {"global_step": int(g), "epoch": key.epoch, "step": key.step, "slots": slots}
 
     def digest(self, g: int) -> str:

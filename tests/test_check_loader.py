@@ -12,9 +12,9 @@ import pytest
 from support import refused
 
 from onemodel import check_loader
+from onemodel._checks import purity
+from onemodel._checks.targets import find_function
 from onemodel._engine.prefetch import call_on_threads
-
-pytestmark = pytest.mark.usefixtures("needs_threads")
 
 
 def check(make_loader, **options):
@@ -22,7 +22,7 @@ def check(make_loader, **options):
 
 
 @pytest.mark.parametrize("make_loader", pipelines.PURE)
-def test_pure_pipelines_pass(make_loader):
+def test_pure_pipelines_pass(make_loader, needs_threads):
     report = check(make_loader)
     assert report.is_pure, str(report)
     assert report.compared == ("order", "made again", "threads", "workers")
@@ -52,7 +52,7 @@ def test_pure_pipelines_pass_in_other_processes(make_loader, needs_subprocess):
         (pipelines.widths, "state", "transform pipelines.widths.<locals>.widen"),
     ],
 )
-def test_the_cause_and_the_part_are_named(make_loader, kind, part):
+def test_the_cause_and_the_part_are_named(make_loader, kind, part, needs_threads):
     report = check(make_loader)
     assert not report.is_pure
     found = report.differences[0]
@@ -216,7 +216,37 @@ def test_a_report_pickles_and_reads():
     assert check(pipelines.pure_arrays).differences == ()
 
 
-def test_threads_are_called_all_at_once_and_raise_the_first_error():
+def test_without_threads_and_processes_the_rest_is_compared(monkeypatch):
+    monkeypatch.setattr(purity, "can_start_threads", lambda: False)
+    monkeypatch.setattr(purity, "can_start_processes", lambda: False)
+    report = check(pipelines.pure_samples, processes=True)
+    assert report.compared == ("order", "made again")
+    assert report.skipped == {
+        "threads": "this platform has no threads",
+        "workers": "this platform has no threads",
+        "process": "this platform has no processes",
+    }
+    assert check(pipelines.global_numpy).differences[0].kind == "global generator"
+
+
+def test_a_process_that_fails_is_told(needs_subprocess, tmp_path, monkeypatch):
+    place = tmp_path / "only_here.py"
+    place.write_text(
+        "import os\n"
+        "os.environ['ONLY_HERE_OF_A_TEST']\n"
+        "from pipelines import pure_arrays\n"
+        "def make_loader():\n    return pure_arrays()\n"
+    )
+    monkeypatch.setenv("ONLY_HERE_OF_A_TEST", "1")
+    make_loader = find_function(f"{place}:make_loader")
+    monkeypatch.delenv("ONLY_HERE_OF_A_TEST")
+    report = check(make_loader, processes=True)
+    assert report.is_pure
+    assert "could not build" in report.skipped["process"]
+    assert "KeyError" in report.skipped["process"]
+
+
+def test_threads_are_called_all_at_once_and_raise_the_first_error(needs_threads):
     meeting = threading.Barrier(3, timeout=60)
     assert call_on_threads([meeting.wait] * 3) is not None
 

@@ -92,6 +92,18 @@ def test_hugging_face():
     assert batch["y"].tolist() == [0, 1]
 
 
+def test_csv(tmp_path):
+    images = pictures()
+    rows = ["path,label"]
+    for image, number in images:
+        image.save(tmp_path / f"{number}.png")
+        rows.append(f"{number}.png,{number % 3}")
+    (tmp_path / "labels.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    x, labels = om.DataLoader(Items(recipe("CSV")["Listed"](tmp_path / "labels.csv")), 5)[1]
+    assert x.tolist() == [np.asarray(image).tolist() for image, _ in images[5:10]]
+    assert labels.tolist() == [2, 0, 1, 2, 0]
+
+
 def test_parquet(tmp_path, monkeypatch):
     parquet = pytest.importorskip("pyarrow.parquet")
     import pyarrow

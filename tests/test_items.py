@@ -352,6 +352,19 @@ def test_the_items_of_one_batch_are_read_at_once(needs_threads, face):
     assert labels.tolist() == sampler.batch_indices(SEED, 0, 1).tolist()
 
 
+@pytest.mark.parametrize("threads", [1, 2, 3, 4])
+def test_the_first_slots_error_is_raised(needs_threads, threads):
+    broken = [index for *_, index in coordinates(0)[1:]]
+    with refused(OSError, f"item {broken[0]}", "slot 1"):
+        make_loader(Pairs(broken), threads=threads)[0]
+
+
+def test_explain_knows_the_items_generators():
+    slot = make_loader().explain(7)["slots"][2]
+    assert slot["item"] == om.derive(SEED, 1, 1, 2, 3)
+    assert "item" not in om.DataLoader(np.zeros(3), 1).explain(0)["slots"][0]
+
+
 def test_an_error_on_a_thread_is_the_same_object(needs_threads):
     raised = {}
 
@@ -397,7 +410,7 @@ def test_arguments(options, error, words):
 
 
 def test_what_is_no_dataset():
-    for dataset in (3, {"x": np.zeros(3)}, "text", iter([1]), {1, 2}):
+    for dataset in (3, {"x": np.zeros(3)}, "text", iter([1]), {1, 2}, Items(Pairs())):
         with refused(TypeError, "dataset"):
             Items(dataset)
 

@@ -17,8 +17,7 @@ from onemodel._batch.key import BatchKey
 from onemodel._batch.notes import note
 from onemodel._batch.structure import Field, Structure, field_of, row_count, take
 from onemodel._builders.foreign_dataset import asked, batch_reader
-from onemodel._builders.item_reader import ItemReader
-from onemodel._builders.stacking import stack_items
+from onemodel._builders.items import ItemReader, stack_items
 from onemodel._common.compose import Compose
 from onemodel._common.describe import describe
 from onemodel._common.overrides import is_own

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeGuard, runtime_checkable
 from onemodel._batch.key import BatchKey
 from onemodel._batch.notes import note_slot
 from onemodel._builders.foreign_dataset import gives_many
-from onemodel._builders.item_reader import ItemReader
+from onemodel._builders.items import ItemReader
 from onemodel._collate.collator import with_int64
 from onemodel._collate.image_batch import ImageBatch
 from onemodel._collate.inputs import gather_samples

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from onemodel._checks.causes import Cause, causes_of
-from onemodel._checks.child import traces_in_a_process
+from onemodel._checks.child import ProcessFailedError, traces_in_a_process
 from onemodel._checks.difference import Difference, first_difference
 from onemodel._checks.targets import make_checked, target_of
 from onemodel._checks.trace import Trace, arrays_of, build_traced
@@ -137,9 +137,18 @@ class _Check:
 
     def run(self, processes: bool) -> LoaderReport:
         skipped = self._skipped(processes)
+        differences = []
+        for name in COMPARISONS:
+            if name in skipped:
+                continue
+            try:
+                found = getattr(self, f"_{name.replace(' ', '_')}")()
+            except ProcessFailedError as error:
+                skipped[name] = str(error)
+                continue
+            if found is not None:
+                differences.append(found)
         compared = tuple(name for name in COMPARISONS if name not in skipped)
-        found = [getattr(self, f"_{name.replace(' ', '_')}")() for name in compared]
-        differences = [each for each in found if each is not None]
         names = {each.comparison for each in differences}
         differences = [self._with_cause(each, names) for each in differences]
         return LoaderReport(tuple(self.steps), compared, skipped, tuple(differences))

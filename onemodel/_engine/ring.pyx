@@ -52,8 +52,7 @@ cdef extern from "clock.h":
 cdef enum:
     IDLE_MICROSECONDS = 1000000     # a worker that no pass needs for so long ends
     LONG_MICROSECONDS = 1000000     # a consumer that waited for so long looks after the workers
-    CPU_EVERY = 16                  # native batches for each reading of a thread's processor time,
-                                    # which is a call of the system
+    CPU_EVERY = 16                  # native batches for each call of the system for a thread's time
 
 # A build on a native lane shorter than this costs about what two sleeps cost. Then a consumer that
 # would wait builds a step itself, and sleeping workers are called when a quarter of the window is

@@ -18,6 +18,9 @@ from onemodel.loader import DataLoader
 
 __all__ = ["add_arguments", "run"]
 
+#: What `explain` says of a slot beside its generator states.
+PLACE = ("slot", "index")
+
 HELP = "draw the batch of one step, and say what it was made of"
 DESCRIPTION = (
     "Build the batch of global step G and draw its first images, each with its slot, dataset "
@@ -96,7 +99,7 @@ def _text(
     """Return the lines that describe a slot."""
     lines = [
         f"slot {slot['slot']}, index {slot['index']}",
-        *(f"{name} {slot[name]:#018x}" for name in ("transform", "augment", "row")),
+        *(f"{name} {state:#018x}" for name, state in slot.items() if name not in PLACE),
     ]
     lengths, targets = arrays.get("batch.target_lengths"), arrays.get("batch.targets")
     values = []

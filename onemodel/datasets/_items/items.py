@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,6 +105,8 @@ class Items(MadeOnce):
         index_field: str | None = None,
     ) -> None:
         self._begin()
+        if isinstance(dataset, Items):
+            raise TypeError("dataset must give items, got Items; give all callables to one of them")
         try:
             length = len(dataset)
         except TypeError:
@@ -211,12 +214,13 @@ class Items(MadeOnce):
         count = len(key.indices)
         threads = min(self.threads, count)
 
-        def some(first: int) -> list[tuple[int, Any]]:
-            places = range(first, count, threads)
+        def some(number: int) -> list[tuple[int, Any]]:
+            # neighbours: the first error of the first thread is that of the first slot
+            places = range(number * count // threads, (number + 1) * count // threads)
             return [self._make(key, place, self._read(key, place)) for place in places]
 
-        parts = run([lambda first=first: some(first) for first in range(threads)])  # type: ignore[misc]
-        return [parts[place % threads][place // threads] for place in range(count)]
+        parts = run([partial(some, number) for number in range(threads)])
+        return [made for part in parts for made in part]
 
     def _read_together(self, key: BatchKey) -> list[Any] | None:
         """Return what ``dataset.__getitems__`` gives; None where items are read one by one."""

@@ -1,18 +1,51 @@
-"""Items of one structure to a batch of arrays."""
+"""The items of a batch: read with those that stand for broken ones, and stacked to arrays."""
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onemodel._batch.key import BatchKey
 from onemodel._batch.structure import Structure, rebuilt
 from onemodel._common.arrays import is_masked
 from onemodel._common.describe import shown
 from onemodel._memory.pool import BufferPool
+from onemodel.datasets import Items
+from onemodel.datasets._items.items import ItemBatch, Run
 
-__all__ = ["stack_items"]
+__all__ = ["ItemReader", "stack_items"]
+
+
+class ItemReader:
+    """Reads items for a builder, on any thread.
+
+    Attributes:
+        substitutes: how many items were replaced so far, in all batches that were built.
+
+    Args:
+        items: the dataset.
+        run: how several functions are called at once; None for one after another.
+    """
+
+    def __init__(self, items: Items, run: Run | None) -> None:
+        self.items = items
+        self.substitutes = 0
+        self._run = run
+        self._lock = threading.Lock()
+
+    def read(self, key: BatchKey) -> ItemBatch:
+        """Return the items of the slots of ``key``."""
+        batch = self.items.read(key, self._run)
+        if batch.substitutes:
+            with self._lock:
+                self.substitutes += len(batch.substitutes)
+        return batch
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ItemReader, (self.items, self._run)
 
 
 def stack_items(items: list[Any], indices: NDArray[np.int64], pool: BufferPool) -> Structure:
