@@ -111,6 +111,20 @@ def test_names_are_found(tmp_path, monkeypatch):
         find_function(f"{place}:x")
 
 
+def test_a_file_takes_no_modules_place(tmp_path):
+    import json
+
+    place = tmp_path / "json.py"
+    place.write_text("def f():\n    return 3\n")
+    made = find_function(f"{place}:f")
+    assert made() == 3
+    assert sys.modules["json"] is json
+    assert target_of(made) == f"{place}:f"
+    sys.path.remove(str(tmp_path))
+    before = find_function(f"{PIPELINES}:pure_samples")
+    assert find_function(f"{PIPELINES}:pure_samples") is before
+
+
 def test_what_a_module_raises_is_its_own(tmp_path):
     place = tmp_path / "imports_nothing.py"
     place.write_text("import a_module_that_is_not_there\n")

@@ -399,8 +399,8 @@ def test_an_error_on_a_thread_is_the_same_object(needs_threads):
         ({"on_error": np.array(["raise"])}, ValueError, ("on_error",)),
         ({"substitutes": [0]}, ValueError, ("substitutes", "on_error")),
         ({"substitutes": [], "on_error": "substitute"}, ValueError, ("substitutes", "none")),
-        ({"substitutes": [COUNT], "on_error": "substitute"}, IndexError, ("indices", COUNT)),
-        ({"substitutes": [0.5], "on_error": "substitute"}, TypeError, ("indices",)),
+        ({"substitutes": [COUNT], "on_error": "substitute"}, IndexError, ("substitutes", COUNT)),
+        ({"substitutes": [0.5], "on_error": "substitute"}, TypeError, ("substitutes",)),
         ({"index_field": 3}, TypeError, ("index_field", 3)),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,6 +106,8 @@ def _of_samples(dataset: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         count = len(dataset)
     except TypeError:
         raise TypeError(f"dataset must have a len, got {type(dataset).__name__}") from None
+    if not hasattr(type(dataset), "__getitem__") or isinstance(dataset, Mapping | str | bytes):
+        raise TypeError(f"dataset must give Samples by index, got {type(dataset).__name__}")
     needed, widths = np.zeros(count, np.int64), np.zeros(count, np.int64)
     for index in range(count):
         sample = dataset[index]

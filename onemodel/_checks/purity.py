@@ -12,7 +12,7 @@ from onemodel._checks.child import ProcessFailedError, traces_in_a_process
 from onemodel._checks.difference import Difference, first_difference
 from onemodel._checks.targets import make_checked, target_of
 from onemodel._checks.trace import Trace, arrays_of, build_traced
-from onemodel._common.arguments import check_flag
+from onemodel._common.arguments import check_flag, items
 from onemodel._common.describe import describe, shown
 from onemodel._common.integers import TWO_64, check_integer, check_uint64
 from onemodel._common.threads import can_start_processes, can_start_threads
@@ -307,8 +307,9 @@ def _by_comparison(names: set[str], found: Difference) -> tuple[str, str]:
 def _steps(steps: Any, loader: DataLoader) -> list[int]:
     """Return the global steps to compare, each once, in rising order."""
     last = loader.steps_per_epoch
-    if isinstance(steps, Iterable) and not isinstance(steps, str | bytes):
-        chosen = {check_uint64("each of steps", g) for g in steps}
+    listed = items(steps)
+    if listed is not None:
+        chosen = {check_uint64("each of steps", g) for g in listed}
         if not chosen:
             raise ValueError("steps must be at least one, got none")
         return sorted(chosen)

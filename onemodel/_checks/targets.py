@@ -67,11 +67,17 @@ def _module_of(place: str, target: str) -> ModuleType:
         if not path.is_file():
             raise TargetError(f"MAKE_LOADER must be {FORM}, got {shown(target)}: no such file")
         _search_first(str(path.parent))
-        specification = importlib.util.spec_from_file_location(path.stem, path)
+        name = path.stem
+        loaded = sys.modules.get(name)
+        if loaded is not None:
+            if getattr(loaded, "__file__", None) == str(path):
+                return loaded
+            name = f"{name}_by_its_path"  # another module has the name, perhaps Python's own
+        specification = importlib.util.spec_from_file_location(name, path)
         if specification is None or specification.loader is None:
             raise TargetError(f"MAKE_LOADER must name a Python file, got {shown(target)}")
         module = importlib.util.module_from_spec(specification)
-        sys.modules[path.stem] = module
+        sys.modules[name] = module
         specification.loader.exec_module(module)
         return module
     _search_first(os.getcwd())

@@ -122,7 +122,7 @@ class Items(MadeOnce):
             raise TypeError(f"index_field must be a string or None, got {shown(index_field)}")
         drawn: NDArray[np.int64] | None = None
         if substitutes is not None:
-            drawn = read_only(checked_indices(substitutes, length).copy())
+            drawn = read_only(checked_indices(substitutes, length, "substitutes").copy())
             if not drawn.size:
                 raise ValueError("substitutes must be at least one index, got none")
             if on_error == "raise":
