@@ -3,6 +3,9 @@
 from onemodel import augment, datasets, image, transforms
 from onemodel._batch.digest import digest
 from onemodel._batch.key import BatchKey
+from onemodel._checks.ctc import check_ctc
+from onemodel._checks.inspection import inspect_loader
+from onemodel._checks.purity import check_loader
 from onemodel._collate.collator import ImageBatchCollator
 from onemodel._collate.image_batch import ImageBatch
 from onemodel._memory.pool import BufferPool
@@ -36,10 +39,13 @@ __all__ = [
     "ShuffledSampler",
     "WeightedSampler",
     "augment",
+    "check_ctc",
+    "check_loader",
     "datasets",
     "derive",
     "digest",
     "image",
+    "inspect_loader",
     "mix",
     "transforms",
 ]

@@ -18,15 +18,22 @@ from onemodel._common.configured import added_attributes, rebuild
 from onemodel._common.describe import describe, shown
 from onemodel._common.integers import TWO_64, check_integer, check_uint64
 from onemodel._engine.devices import Finish, resolve
-from onemodel._engine.prefetch import BatchSequence, Cursor, Pass, Prefetcher
+from onemodel._engine.prefetch import (
+    BatchSequence,
+    Cursor,
+    Pass,
+    Prefetcher,
+    call_on_threads,
+)
 from onemodel._engine.ranks import rank_and_world
 from onemodel._engine.stats import LoaderStats
 from onemodel._memory.pool import BufferPool
 from onemodel._random.rng import derive
-from onemodel._random.streams import AUGMENTATION_STREAM, ROW_STREAM, TRANSFORM_STREAM
+from onemodel._random.streams import AUGMENTATION_STREAM, ITEM_STREAM, ROW_STREAM, TRANSFORM_STREAM
 from onemodel._samplers.samplers import Sampler, SequentialSampler, ShuffledSampler
 from onemodel._state.fingerprint import Fingerprint
 from onemodel._state.state import check_allowed, check_state, make_state
+from onemodel.datasets._items.items import Run
 
 __all__ = ["DataLoader"]
 
@@ -136,7 +143,7 @@ class DataLoader:
         builder: BatchBuilder
         if collate is not None:
             self._pool = getattr(collate, "pool", None)
-            builder = SampleBatchBuilder(dataset, transform, collate)
+            builder = SampleBatchBuilder(dataset, transform, collate, _at_once())
         else:
             if isinstance(dataset, list | tuple):
                 raise TypeError(
@@ -145,7 +152,7 @@ class DataLoader:
                     f"in an ArrayDataset"
                 )
             self._pool = BufferPool()
-            builder = ArrayBatchBuilder(dataset, transform, self._pool)
+            builder = ArrayBatchBuilder(dataset, transform, self._pool, _at_once())
         self._device = device
         self._finish: Finish | None = resolve(device)
         self._builder = StepBuilder(
@@ -436,7 +443,8 @@ class DataLoader:
         A dict: "global_step", "epoch", "step", and "slots", a list with for each slot of this
         shard its "slot", dataset "index", and the generator states "transform" (stream 0),
         "augment" (stream 1) and "row" (stream 2, the array face's native transforms). The
-        generator that an array transform is called with is the first slot's "transform".
+        generator that an array transform is called with is the first slot's "transform". With
+        ``datasets.Items`` also "item", that of its transform (stream 3).
         """
         key = self._builder.key(check_uint64("g", g))
         slots = [
@@ -449,6 +457,9 @@ class DataLoader:
             }
             for slot, index in enumerate(key.indices.tolist(), key.first_slot)
         ]
+        if getattr(self._builder.builder, "reader", None) is not None:
+            for each in slots:
+                each["item"] = derive(key.seed, key.epoch, key.step, each["slot"], ITEM_STREAM)
         return {"global_step": int(g), "epoch": key.epoch, "step": key.step, "slots": slots}
 
     def digest(self, g: int) -> str:
@@ -467,6 +478,9 @@ class DataLoader:
             stats = replace(stats, workers=prefetchers[0].level)
         if isinstance(self._pool, BufferPool):
             stats = replace(stats, pool=self._pool.stats)
+        reader = getattr(self._builder.builder, "reader", None)
+        if reader is not None:
+            stats = replace(stats, substitutes=reader.substitutes)
         return stats
 
     def close(self) -> None:
@@ -523,6 +537,11 @@ def _rebuild_loader(
     if position is not None:
         made._go_on_at(position)
     return made
+
+
+def _at_once() -> Run | None:
+    """Return what calls functions on several threads at once, where the platform has threads."""
+    return call_on_threads if threads.can_start_threads() else None
 
 
 def _check_workers(workers: Any, prefetch: Any) -> tuple[int, int]:

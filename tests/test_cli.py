@@ -78,10 +78,3 @@ def test_check_finds_one_changed_byte(table, capsys, name):
 def test_check_of_no_table(tmp_path, capsys):
     assert main(["check", str(tmp_path / "none")]) == 2
     assert "none: expected the directory of an ImageTable" in capsys.readouterr().err
-
-
-def test_check_refuses_a_loader_in_clear_words(capsys):
-    assert main(["check", "train:make_loader"]) == 2
-    errors = capsys.readouterr().err
-    assert "TABLE must be the directory of an ImageTable, got 'train:make_loader'" in errors
-    assert "loaders (MODULE:MAKE_LOADER) cannot be checked yet" in errors

@@ -29,6 +29,7 @@ LEVELS = (
     {"_builders"},
     {"_engine", "_state"},
     {"loader"},
+    {"_checks"},
     {"__init__"},
     {"_cli"},
     {"__main__"},

@@ -292,6 +292,16 @@ CALLS = {
         lambda **given: om.WeightedSampler([3, 1, 2], 2).batch_indices(**given),
         {"seed": 1, "epoch": 0, "step": 0},
     ),
+    "check_ctc": (om.check_ctc, {"dataset": samples(), "downsample": 1}),
+    "check_loader": (
+        lambda **given: om.check_loader(**{"processes": False, **given}),
+        {"make_loader": loader, "steps": 1},
+    ),
+    "check_loader(processes=)": (
+        lambda processes: om.check_loader(lambda: loader(), steps=1, processes=processes),
+        {"processes": False},
+    ),
+    "inspect_loader": (om.inspect_loader, {"loader": loader(), "epochs": 1, "ranks": None}),
     "derive": (om.derive, {"seed": 1, "epoch": 1, "step": 1, "slot": 1, "stream": 1}),
     "digest": (om.digest, {"batch": np.arange(3)}),
     "mix": (om.mix, {"x": 1}),
@@ -348,6 +358,21 @@ CALLS = {
         {"count": 3, "seed": 0, "digits": (3, 5), "height": 32},
     ),
     "datasets.DigitLines[]": (lambda index: datasets.DigitLines(3)[index], {"index": 1}),
+    "datasets.Items": (
+        lambda **given: first_batch(om.DataLoader(datasets.Items(**given), 2)),
+        {
+            "dataset": [{"x": 1}, {"x": 2}],
+            "transform": None,
+            "threads": 1,
+            "on_error": "substitute",
+            "substitutes": None,
+            "index_field": None,
+        },
+    ),
+    "datasets.Items(sample=)": (
+        lambda sample: datasets.Items([1, 2], sample=sample),
+        {"sample": None},
+    ),
     "datasets.ImageTable": (
         datasets.ImageTable,
         {
@@ -398,6 +423,7 @@ LEFT_OUT = {
     "BufferPool": "it takes no arguments",
     "augment.NativeAugmentation": "a base class",
     "transforms.NativeTransform": "a base class",
+    "datasets.TarItems": "paths of files, which test_tar_items.py gives it",
     "datasets.Columns": "flat arrays that are checked one by one in test_image_table.py",
 }
 
@@ -412,6 +438,7 @@ ROWS_OF_THE_TABLE = [
 # How errors call some arguments: one of them, or what the user's own code calls them.
 SYNONYMS = {
     "batch": "batch|images|array|labels",
+    "dataset": "dataset|items",
     "images": "image",
     "index": "index|indices",
     "indices": "index|indices",

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reference import items
 from reference import rng as twin
 from support import EDGE_WORDS, WORDS, assert_same_bytes, refused
 
@@ -445,6 +446,8 @@ def test_the_streams_are_those_of_the_specification():
         "TRANSFORM_STREAM": twin.STREAM_TRANSFORM,
         "AUGMENTATION_STREAM": twin.STREAM_AUGMENTATION,
         "ROW_STREAM": 2,
+        "ITEM_STREAM": items.ITEM_STREAM,
+        "SUBSTITUTE_STREAM": items.SUBSTITUTE_STREAM,
         "DIGIT_LINES_STREAM": 7,
         "ORDER_STREAM": twin.STREAM_EPOCH_ORDER,
         "MIXING_STREAM": twin.STREAM_MIXING,

@@ -17,11 +17,14 @@ from onemodel._batch.key import BatchKey
 from onemodel._batch.notes import note
 from onemodel._batch.structure import Field, Structure, field_of, row_count, take
 from onemodel._builders.foreign_dataset import asked, batch_reader
+from onemodel._builders.items import ItemReader, stack_items
 from onemodel._common.compose import Compose
 from onemodel._common.describe import describe
 from onemodel._common.overrides import is_own
 from onemodel._memory.pool import BufferPool
 from onemodel._random.batch_rng import BatchRng
+from onemodel.datasets import Items
+from onemodel.datasets._items.items import Run
 from onemodel.datasets.arrays import ArrayDataset
 from onemodel.datasets.gather import gather_rows
 from onemodel.transforms.one_hot import OneHot
@@ -50,12 +53,19 @@ class ArrayBatchBuilder:
         transform: ``transform(rng, batch) -> batch`` (or None for an edit in place); ``rng`` is
             a ``BatchRng``. None for no transform.
         pool: where the batches' memory comes from and returns to.
+        run: how ``Items`` read several items at once; None for one after another.
 
     Raises:
         TypeError, ValueError: if a native transform does not accept the dataset's arrays.
     """
 
-    def __init__(self, dataset: Any, transform: Transform | None, pool: BufferPool) -> None:
+    def __init__(
+        self,
+        dataset: Any,
+        transform: Transform | None,
+        pool: BufferPool,
+        run: Run | None = None,
+    ) -> None:
         self.dataset = dataset
         self.pool = pool
         if transform is None:
@@ -65,7 +75,9 @@ class ArrayBatchBuilder:
         # a subclass that overrides what indexing means is asked, and not looked through
         self._own = is_own(dataset, ArrayDataset, "__getitem__", "map_fields")
         self.plan = _plan(dataset, parts) if self._own else _Plan(None, None, parts)
-        self._read = dataset.__getitem__ if self._own else batch_reader(dataset)
+        self.reader = ItemReader(dataset, run) if is_own(dataset, Items, "read") else None
+        if self.reader is None:
+            self.read = dataset.__getitem__ if self._own else batch_reader(dataset)
 
     @property
     def is_native(self) -> bool:
@@ -84,8 +96,12 @@ class ArrayBatchBuilder:
         rng.use_pool(self.pool)
         if self._own:
             batch = self._gather(rng, indices)
+        elif self.reader is not None:
+            items = self.reader.read(key._replace(indices=indices))
+            batch = stack_items(items.items, items.indices, self.pool)
+            _check_rows("dataset", self.dataset, batch, key)
         else:
-            batch = self._read(indices)
+            batch = self.read(indices)
             _check_rows("dataset", self.dataset, batch, key)
         for part in self.plan.rest:
             result = part(rng, batch)

@@ -19,8 +19,8 @@ from onemodel._batch.structure import Structure
 __all__ = ["asked", "batch_reader", "gives_many"]
 
 REMEDY = (
-    "a dataset of single items needs __getitems__(indices), or an ArrayDataset in its place, "
-    "or collate=function(samples, key)"
+    "wrap a dataset of single items in datasets.Items, or give it __getitems__(indices), or put an "
+    "ArrayDataset in its place, or pass collate=function(samples, key)"
 )
 
 #: From int64 indices to a batch.

@@ -10,12 +10,16 @@ from typing import Any, Protocol, TypeGuard, runtime_checkable
 from onemodel._batch.key import BatchKey
 from onemodel._batch.notes import note_slot
 from onemodel._builders.foreign_dataset import gives_many
+from onemodel._builders.items import ItemReader
 from onemodel._collate.collator import with_int64
+from onemodel._collate.image_batch import ImageBatch
 from onemodel._collate.inputs import gather_samples
 from onemodel._common.describe import describe
 from onemodel._common.overrides import is_own
 from onemodel._random.rng import SampleRng, slot_rng
 from onemodel._random.streams import TRANSFORM_STREAM
+from onemodel.datasets import Items
+from onemodel.datasets._items.items import Run, Substitute
 from onemodel.datasets.columns import Columns
 from onemodel.datasets.image_table import ImageTable
 from onemodel.datasets.sample import Sample
@@ -44,6 +48,7 @@ class SampleBatchBuilder:
         transform: ``transform(rng, sample) -> Sample``, stream 0, or None.
         collate: ``collate(samples, key) -> batch``; a ``ColumnCollator`` is handed the columns.
             One whose ``pad_to`` is "global" gets the samples of ``key.whole()``.
+        run: how ``Items`` read several items at once; None for one after another.
     """
 
     def __init__(
@@ -51,6 +56,7 @@ class SampleBatchBuilder:
         dataset: Any,
         transform: Callable[[SampleRng, Sample], Sample] | None,
         collate: Callable[[list[Sample], BatchKey], Any],
+        run: Run | None = None,
     ) -> None:
         self.dataset = dataset
         self.transform = transform
@@ -58,6 +64,7 @@ class SampleBatchBuilder:
         self.columns = columns_of(dataset)
         pad_to = getattr(collate, "pad_to", None)
         self._reads_whole = isinstance(pad_to, str) and pad_to == "global"
+        self.reader = ItemReader(dataset, run) if is_own(dataset, Items, "read") else None
         self._build_columns: Callable[[BatchKey], Any] | None = None
         if transform is None and self.columns is not None and takes_columns(collate):
             self._build_columns = partial(collate.from_columns, self.columns)
@@ -67,10 +74,19 @@ class SampleBatchBuilder:
         if self._build_columns is not None:
             return self._build_columns(key)
         read = key.whole() if self._reads_whole else key
-        samples = self._fetch(read)
+        substitutes: tuple[Substitute, ...] = ()
+        if self.reader is not None:
+            samples, indices, substitutes = self.reader.read(read)
+            key, substitutes = _part(key, read is not key, indices, substitutes)
+            read = read._replace(indices=indices)
+        else:
+            samples = self._fetch(read)
         if self.transform is not None:
             self._transform_each(samples, read)
-        return self.collate(samples, key)
+        batch = self.collate(samples, key)
+        if substitutes and isinstance(batch, ImageBatch):
+            batch.substitutes = substitutes
+        return batch
 
     def _fetch(self, key: BatchKey) -> list[Any]:
         dataset = self.dataset
@@ -110,6 +126,26 @@ class SampleBatchBuilder:
                 note_slot(error, key, position, key.indices[position])
                 raise
             samples[position] = result
+
+
+def _part(
+    key: BatchKey,
+    is_whole: bool,
+    indices: NDArray[np.int64],
+    substitutes: tuple[Substitute, ...],
+) -> tuple[BatchKey, tuple[Substitute, ...]]:
+    """Return the key with the indices that were read in the end, and its own substitutes.
+
+    Args:
+        is_whole: whether all of the global batch was read, and not only the key's part.
+    """
+    if not is_whole:
+        return key._replace(indices=indices), substitutes
+    first, end = key.first_slot, key.first_slot + len(key.indices)
+    return (
+        key._replace(indices=indices[first:end], global_indices=indices),
+        tuple(each for each in substitutes if first <= each.slot < end),
+    )
 
 
 def columns_of(dataset: Any) -> Columns | None:

@@ -7,13 +7,21 @@ import sys
 from collections.abc import Sequence
 
 from onemodel._cli import check, demo, pack, verify
+from onemodel._cli._loaders import inspect, show
 from onemodel._cli.exit_codes import FAILED, INTERRUPTED
 from onemodel._cli.machine import versions
 
 __all__ = ["main"]
 
 #: Each has HELP, DESCRIPTION, `add_arguments(parser)` and `run(parsed)`, which gives the exit code.
-_COMMANDS = {"demo": demo, "verify": verify, "pack": pack, "check": check}
+_COMMANDS = {
+    "demo": demo,
+    "verify": verify,
+    "pack": pack,
+    "check": check,
+    "inspect": inspect,
+    "show": show,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -27,13 +27,24 @@ class ImageBatch:
         global_step: of the run; None where the key that it was made of had none.
         global_rows: slots of the global batch, of which these are this shard's; None likewise.
         world: how many ranks share the global batch.
+        substitutes: (slot, broken, used) of each item that could not be read, where the dataset is
+            an ``Items`` that puts others in their place; ``indices`` holds those.
 
     ``release()``, or leaving ``with batch:``, drops the batch's arrays. Their memory is used
     again when nobody else holds them: an array that you took out stays yours.
     """
 
     FIELDS = ("images", "widths", "targets", "target_lengths", "labels", "indices")
-    __slots__ = (*FIELDS, "epoch", "global_rows", "global_step", "real_columns", "step", "world")
+    __slots__ = (
+        *FIELDS,
+        "epoch",
+        "global_rows",
+        "global_step",
+        "real_columns",
+        "step",
+        "substitutes",
+        "world",
+    )
 
     images: NDArray[np.float32]
     widths: NDArray[np.int32]
@@ -47,6 +58,7 @@ class ImageBatch:
     global_step: int | None
     global_rows: int | None
     world: int
+    substitutes: tuple[tuple[int, int, int], ...]
 
     def __init__(
         self,
@@ -75,6 +87,7 @@ class ImageBatch:
         self.global_step = global_step
         self.global_rows = global_rows
         self.world = world
+        self.substitutes = ()
 
     def __getattr__(self, name: str) -> Any:
         # reached only where a slot is empty
@@ -91,7 +104,7 @@ class ImageBatch:
 
     def map(self, function: Callable[[Any], Any]) -> ImageBatch:
         """Return a batch whose arrays are ``function(array)``: tensors, or arrays on a device."""
-        return ImageBatch(
+        mapped = ImageBatch(
             **{name: function(array) for name, array in self.arrays().items()},
             epoch=self.epoch,
             step=self.step,
@@ -100,11 +113,14 @@ class ImageBatch:
             global_rows=self.global_rows,
             world=self.world,
         )
+        mapped.substitutes = self.substitutes
+        return mapped
 
     def without_rows(self) -> ImageBatch:
         """Return a batch of the same shapes with no row: what an empty shard gets."""
         empty = self.map(lambda array: array[:0])
         empty.real_columns = 0
+        empty.substitutes = ()
         return empty
 
     @property

@@ -6,7 +6,7 @@ import os
 import sys
 from functools import cache
 
-__all__ = ["can_start_threads", "processors"]
+__all__ = ["can_start_processes", "can_start_threads", "processors"]
 
 
 def can_start_threads() -> bool:
@@ -21,6 +21,15 @@ def can_start_threads() -> bool:
     if sys.platform == "emscripten":
         return bool(getattr(getattr(sys, "_emscripten_info", None), "pthreads", False))
     return sys.platform != "wasi"
+
+
+def can_start_processes() -> bool:
+    """Return whether a new Python can be started here.
+
+    >>> isinstance(can_start_processes(), bool)
+    True
+    """
+    return sys.platform not in ("emscripten", "wasi", "ios")
 
 
 @cache

@@ -14,8 +14,8 @@ import operator
 import threading
 import time
 import weakref
-from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn, Self
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, NoReturn, Self, TypeVar
 
 from onemodel._builders.lane import Lane
 from onemodel._common.integers import TWO_64
@@ -23,7 +23,10 @@ from onemodel._common.threads import processors
 from onemodel._engine.concurrency import WorkerLimit
 from onemodel._engine.ring import Ring
 
-__all__ = ["BatchSequence", "Cursor", "Pass", "Prefetcher"]
+__all__ = ["BatchSequence", "Cursor", "Pass", "Prefetcher", "call_on_threads"]
+
+
+T = TypeVar("T")
 
 
 class Cursor:
@@ -52,6 +55,34 @@ class Pass(NamedTuple):
 
 class Worker(threading.Thread):
     """A thread that builds batches."""
+
+
+def call_on_threads(functions: Sequence[Callable[[], T]]) -> list[T]:
+    """Call each function on a thread of its own, all at once; return what they gave, in order.
+
+    Raises:
+        BaseException: what the first of them in order raised, when all have ended.
+    """
+    results: dict[int, T] = {}
+    errors: dict[int, BaseException] = {}
+
+    def call(number: int, function: Callable[[], T]) -> None:
+        try:
+            results[number] = function()
+        except BaseException as error:
+            errors[number] = error
+
+    running = [
+        Worker(target=call, args=(number, function), name=f"onemodel-call-{number}", daemon=True)
+        for number, function in enumerate(functions)
+    ]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    if errors:
+        raise errors[min(errors)]
+    return [results[number] for number in range(len(functions))]
 
 
 class Prefetcher:

@@ -33,6 +33,10 @@ ctypedef struct Counters:
     int64_t padded_columns      # after padding
     double wait_seconds
     double consumer_seconds
+    double worker_cpu_seconds           # of worker threads
+    int64_t cpu_takes                   # takes whose processor time was measured, and of those:
+    double consumer_build_cpu_seconds   # inside take
+    double consumer_cpu_seconds         # between it and the next one
 
 
 cdef class Ring:
@@ -66,10 +70,14 @@ cdef class Ring:
     cdef Waiter *spare                  # semaphores live as long as the ring: see borrow_waiter
     cdef double mean_build              # seconds of a build, of late
     cdef double returned_at             # when the consumer left with a batch; 0 for never
+    cdef double returned_cpu            # its thread's processor time then; 0 where not measured
+    cdef unsigned long returned_thread  # and that thread
     cdef Counters counters
 
     cdef bint claim(self, Waiter *me, uint64_t *step, uint64_t *generation) noexcept nogil
     cdef bint may_claim(self) noexcept nogil
+    cdef void count_worker_cpu(self, Waiter *me) noexcept nogil
+    cdef void count_consumer_cpu(self, double began) noexcept nogil
     cdef bint deliver(
         self, uint64_t step, uint64_t generation, NativeBatch *batch, double seconds
     ) noexcept nogil

@@ -42,6 +42,9 @@ cdef extern from "pythread.h":
         PyThread_type_lock lock, long long microseconds, int interruptible
     ) noexcept nogil
 
+cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident() nogil
+
 cdef extern from "clock.h":
     double seconds_now "onemodel_seconds"() noexcept nogil
     double thread_seconds "onemodel_thread_seconds"() noexcept nogil
@@ -49,6 +52,7 @@ cdef extern from "clock.h":
 cdef enum:
     IDLE_MICROSECONDS = 1000000     # a worker that no pass needs for so long ends
     LONG_MICROSECONDS = 1000000     # a consumer that waited for so long looks after the workers
+    CPU_EVERY = 16                  # native batches for each call of the system for a thread's time
 
 # A build on a native lane shorter than this costs about what two sleeps cost. Then a consumer that
 # would wait builds a step itself, and sleeping workers are called when a quarter of the window is
@@ -113,7 +117,7 @@ cdef class Ring:
         self.claimable = steps + ahead if steps + ahead >= steps else <uint64_t>-1
         self.claimable -= min(claimed, self.claimable)
         self.attached = True
-        self.returned_at = 0
+        self.returned_at = self.returned_cpu = 0
         self.pass_number += 1
         if self.may_claim():
             notify_all(&self.workers)
@@ -269,6 +273,7 @@ cdef class Ring:
         cdef NativeBatch batch
         cdef Lane lane = self.lane
         cdef bint native = lane is not None
+        cdef int64_t uncounted = 0
         cdef double began
         try:
             me = self.borrow_waiter()
@@ -278,6 +283,7 @@ cdef class Ring:
             notify_all(&self.consumers)
             unlock(&self.lock)
             raise
+        me.counted_cpu = thread_seconds()
         try:
             with nogil:
                 while self.claim(me, &step, &generation):
@@ -285,11 +291,25 @@ cdef class Ring:
                     if native and lane.build(step, &batch) == BUILT:
                         if not self.deliver(step, generation, &batch, seconds_now() - began):
                             lane.drop(&batch)
+                        uncounted += 1
+                        if uncounted == CPU_EVERY:
+                            uncounted = 0
+                            self.count_worker_cpu(me)
                         continue
                     with gil:
                         self.build_object(step, generation, True, began)
+                    self.count_worker_cpu(me)
         finally:
+            self.count_worker_cpu(me)
             self.return_waiter(me)
+
+    cdef void count_worker_cpu(self, Waiter *me) noexcept nogil:
+        """Add what a worker's thread computed since it was asked last."""
+        cdef double now = thread_seconds()
+        lock(&self.lock)
+        self.counters.worker_cpu_seconds += now - me.counted_cpu
+        unlock(&self.lock)
+        me.counted_cpu = now
 
     cdef bint claim(self, Waiter *me, uint64_t *step, uint64_t *generation) noexcept nogil:
         """Wait for a step to build; False where this thread is to end: it is counted out then."""
@@ -309,10 +329,12 @@ cdef class Ring:
             push(&self.workers, me)
             if self.attached:
                 unlock(&self.lock)
+                self.count_worker_cpu(me)
                 PyThread_acquire_lock(me.semaphore, 1)
                 lock(&self.lock)
                 continue
             unlock(&self.lock)
+            self.count_worker_cpu(me)
             status = PyThread_acquire_lock_timed(me.semaphore, IDLE_MICROSECONDS, 0)
             lock(&self.lock)
             if status == PY_LOCK_ACQUIRED:
@@ -437,6 +459,8 @@ cdef class Ring:
         cdef bint alone
         cdef PyObject *entry = NULL
         cdef double requested_at = seconds_now()
+        cdef bint measured = self.lane is None or self.counters.batches % CPU_EVERY == 0
+        cdef double cpu = thread_seconds() if measured or self.returned_cpu > 0 else 0
         if self.is_lost():
             raise RuntimeError(
                 f"this iterator's worker threads live in process {self.process} and did not come "
@@ -449,6 +473,10 @@ cdef class Ring:
                 self.builds_are_short() and requested_at - self.returned_at < self.mean_build / 2
             )
             self.returned_at = 0
+        if self.returned_cpu > 0:
+            if self.returned_thread == PyThread_get_thread_ident():
+                self.counters.consumer_cpu_seconds += cpu - self.returned_cpu
+            self.returned_cpu = 0
         self.counters.ready += self.ready_count
         while True:
             if self.takeable == 0 or self.closed or self.pass_number != pass_number:
@@ -468,7 +496,10 @@ cdef class Ring:
                     self.next_take += 1
                     self.takeable -= 1
                     unlock(&self.lock)
-                    return self.build_here(step, pass_number, requested_at)
+                    taken = self.build_here(step, pass_number, requested_at)
+                    if measured:
+                        self.count_consumer_cpu(cpu)
+                    return taken
                 if self.lane is not None and self.may_claim():
                     step = self.next_claim
                     generation = self.generation
@@ -505,7 +536,19 @@ cdef class Ring:
         self.counters.wait_seconds += now - requested_at
         self.returned_at = now
         unlock(&self.lock)
+        if measured:
+            self.count_consumer_cpu(cpu)
         return step, made, error
+
+    cdef void count_consumer_cpu(self, double began) noexcept nogil:
+        """Add what the consumer's thread computed inside of a take."""
+        cdef double now = thread_seconds()
+        lock(&self.lock)
+        self.counters.cpu_takes += 1
+        self.counters.consumer_build_cpu_seconds += now - began
+        self.returned_cpu = now
+        self.returned_thread = PyThread_get_thread_ident()
+        unlock(&self.lock)
 
     cdef int count_columns(self, batch) except -1:
         # the library's own alone: a class of the user's may have a method of that name

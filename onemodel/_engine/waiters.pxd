@@ -11,6 +11,7 @@ ctypedef struct Waiter:
     PyThread_type_lock semaphore
     Waiter *next                # in a queue, or among the spare ones
     bint queued
+    double counted_cpu          # processor time of this thread that a ring has counted
 
 
 cdef inline void push(Waiter **queue, Waiter *waiter) noexcept nogil:

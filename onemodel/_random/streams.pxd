@@ -8,6 +8,8 @@ cpdef enum:
     TRANSFORM_STREAM = 0        # the loader's transform
     AUGMENTATION_STREAM = 1     # the collator's augmentation
     ROW_STREAM = 2              # rows of the array face's native transforms
+    ITEM_STREAM = 3             # the transform of single items
+    SUBSTITUTE_STREAM = 4       # what stands in the place of a broken item
     DIGIT_LINES_STREAM = 7      # what the lines of DigitLines show
     ORDER_STREAM = 101          # the order of a shuffled epoch
     MIXING_STREAM = 102         # mixing: the choice of source and item

@@ -22,26 +22,26 @@ __all__ = ["checked_indices", "split_indices"]
 STREAM = 8
 
 
-def checked_indices(indices: Any, length: int) -> NDArray[np.int64]:
-    """Return indices in [0, length) as int64 [n].
+def checked_indices(indices: Any, length: int, name: str = "indices") -> NDArray[np.int64]:
+    """Return indices in [0, length) as int64 [n]; errors call them ``name``.
 
     Raises:
         TypeError: not integers.
         ValueError: not one-dimensional.
         IndexError: one is out of range.
     """
-    array = plain_array("indices", indices)
+    array = plain_array(name, indices)
     if array.ndim != 1:
-        raise ValueError(f"indices must have one dimension, got shape {array.shape}")
+        raise ValueError(f"{name} must have one dimension, got shape {array.shape}")
     if not array.size:
         if array.dtype.kind not in "iuf":  # an empty list is one of floats
-            raise TypeError(f"indices must be integers, got {array.dtype}")
+            raise TypeError(f"{name} must be integers, got {array.dtype}")
         return np.empty(0, np.int64)
     if array.dtype.kind not in "iu":
-        raise TypeError(f"indices must be integers, got {array.dtype}")
+        raise TypeError(f"{name} must be integers, got {array.dtype}")
     if array.min() < 0 or array.max() >= length:
         bad = array[(array < 0) | (array >= length)][0]
-        raise IndexError(f"indices must be in [0, {length}), got {bad}")
+        raise IndexError(f"{name} must be in [0, {length}), got {bad}")
     return array.astype(np.int64, copy=False)
 
 
