@@ -7,6 +7,9 @@ from functools import partial
 from operator import length_hint
 from typing import Any, Protocol, TypeGuard, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from onemodel._batch.key import BatchKey
 from onemodel._batch.notes import note_slot
 from onemodel._builders.foreign_dataset import gives_many
@@ -136,8 +139,7 @@ def _part(
 ) -> tuple[BatchKey, tuple[Substitute, ...]]:
     """Return the key with the indices that were read in the end, and its own substitutes.
 
-    Args:
-        is_whole: whether all of the global batch was read, and not only the key's part.
+    ``is_whole`` says that all of the global batch was read, and not only the key's part.
     """
     if not is_whole:
         return key._replace(indices=indices), substitutes
