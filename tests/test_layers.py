@@ -29,6 +29,7 @@ LEVELS = (
     {"_builders"},
     {"_engine"},
     {"loader"},
+    {"torch"},
     {"__init__"},
     {"_cli"},
     {"__main__"},

@@ -12,7 +12,7 @@ from onemodel._batch.notes import note, note_finish
 from onemodel._batch.structure import map_leaves
 from onemodel._common.describe import shown
 
-__all__ = ["resolve"]
+__all__ = ["converter", "resolve"]
 
 #: From an array and its name to a tensor.
 ToTensor = Callable[[np.ndarray[Any, Any], str], Any]
@@ -58,6 +58,15 @@ def resolve(device: str | Callable[[Any], Any] | None) -> Finish | None:
         raise TypeError(
             f"device must be {FORMS}, got {shown(device)} of type {type(device).__name__}"
         )
+    return _finish(converter(device))
+
+
+def converter(device: str) -> Callable[[Any], Any]:
+    """Return what "torch", "torch:DEVICE" or "jax" does to a batch, of whichever step.
+
+    Raises:
+        ValueError, ImportError: as ``resolve``.
+    """
     package, _, place = device.partition(":")
     if package == "torch" and (place or device == "torch"):
         to_tensor = _torch(device, place)
@@ -65,7 +74,7 @@ def resolve(device: str | Callable[[Any], Any] | None) -> Finish | None:
         to_tensor = _jax()
     else:
         raise ValueError(f"device must be {FORMS}, got {device!r}")
-    return _finish(lambda batch: map_leaves(batch, _named(device, to_tensor)))
+    return lambda batch: map_leaves(batch, _named(device, to_tensor))
 
 
 def _finish(move: Callable[[Any], Any]) -> Finish:
