@@ -204,10 +204,12 @@ def test_an_error_in_a_worker_names_the_step():
         next(run)
 
 
-def test_it_is_a_dataset_of_torch_without_a_sampler():
+def test_it_is_a_dataset_of_torch():
     view = LoaderView(array_loader())
     assert isinstance(view, torch.utils.data.IterableDataset)
-    assert not hasattr(view, "sampler")
+    assert view.batch_sampler is None
+    view.sampler.set_epoch(3)  # as Lightning does
+    assert view.loader.epoch == 3
     assert "LoaderView(DataLoader(" in repr(view)
     assert array_loader().batch_sampler is None
     for wrong in ([1], view, None):

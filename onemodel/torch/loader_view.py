@@ -84,6 +84,16 @@ class LoaderView(IterableDataset[Any]):
         """The loader."""
         return self._loader
 
+    @property
+    def sampler(self) -> LoaderView:
+        """The view itself: trainers call ``sampler.set_epoch`` where each epoch begins."""
+        return self
+
+    @property
+    def batch_sampler(self) -> None:
+        """None, as items are batches; trainers that see a sampler ask for it."""
+        return None
+
     def __len__(self) -> int:
         """How many batches a whole pass yields."""
         return len(self._loader)
