@@ -74,9 +74,7 @@ def read(scores: torch.Tensor, widths: torch.Tensor) -> list[list[int]]:
 
 def make_loader(options: argparse.Namespace, shard: tuple[int, int]) -> om.DataLoader:
     """Return the training batches of one rank."""
-    lines = ImageTable.from_samples(
-        DigitLines(options.lines, seed=1), dtype="uint8", std=256 / 255
-    )
+    lines = ImageTable.from_samples(DigitLines(options.lines, seed=1), dtype="uint8", std=256 / 255)
     return om.DataLoader(
         lines,
         sampler=om.BucketedSampler(lines.widths, options.batch_size, shuffle_slots=True),
@@ -240,8 +238,8 @@ def report(
     print(f"weights {digest.hexdigest()}")
 
 
-def main() -> None:
-    """Read the command line and train."""
+def main(arguments: list[str] | None = None) -> None:
+    """Read the command line, or these arguments, and train."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--checkpoint", type=Path, required=True, help="a .pt file")
     parser.add_argument("--resume", action="store_true", help="go on from the checkpoint")
@@ -255,7 +253,7 @@ def main() -> None:
     parser.add_argument("--learning-rate", type=float, default=4e-3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=1)
-    train(parser.parse_args())
+    train(parser.parse_args(arguments))
 
 
 if __name__ == "__main__":

@@ -334,7 +334,7 @@ class DataLoader:
             self._cursor = None
 
     def _next_pass(self) -> tuple[int, int]:
-        """The first step of the next pass, and the one after its last."""
+        """Return the first step of the next pass, and the one after its last."""
         start = self._resume
         if start is None:
             start = check_integer("the pass's first step", self._first_step(), 0, TWO_64)

@@ -119,6 +119,7 @@ def test_what_it_raises_is_the_error_of_the_batch(workers, error):
 def test_batches_are_the_same(workers):
     lines = om.datasets.ImageTable.from_samples(om.datasets.DigitLines(30, height=8))
     numbers = om.ArrayDataset(np.arange(30.0), np.arange(30))
+    expected = None
     for own in (False, True):
         allocate = Allocator() if own else None
         pool = om.BufferPool(allocate=allocate)

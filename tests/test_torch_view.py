@@ -1,7 +1,7 @@
 """Promise: `LoaderView` is a dataset of torch that gives each batch of the run once, in order.
 
 In the training process and in worker processes, however these are started and however long they
-live, the batches are `loader[g]`, each pass is the next epoch, and the view is moved as a loader is.
+live, the batches are `loader[g]`, each pass is the next epoch, and the view is moved like a loader.
 """
 
 import copy
@@ -131,9 +131,7 @@ def test_set_epoch_and_loaded_states_reach_the_workers(options):
     assert [digest(batch) for batch in batches] == expected(
         loader, *range(2 * STEPS + 3, 3 * STEPS)
     )
-    assert [digest(batch) for batch in batches] == expected(
-        loader, *range(3 * STEPS, 4 * STEPS)
-    )
+    assert [digest(batch) for batch in batches] == expected(loader, *range(3 * STEPS, 4 * STEPS))
 
 
 def test_the_state_is_what_was_taken():

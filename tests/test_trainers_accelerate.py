@@ -1,17 +1,17 @@
-"""Promise: under Accelerate a run sees `loader[g]`, skips batches and goes on from a saved state."""
+"""Promise: under Accelerate a run sees `loader[g]`, skips, and goes on from a saved state."""
 
 import pytest
 
 pytest.importorskip("accelerate", reason="accelerate is not installed")
-from accelerate import (  # noqa: E402
+from accelerate import (
     Accelerator,
     DataLoaderConfiguration,
     skip_first_batches,
 )
-from accelerate.state import AcceleratorState, GradientState, PartialState  # noqa: E402
-from trainer_runs import STEPS, epochs, make_loader, make_view, quiet, step_of, torch  # noqa: E402, F401
+from accelerate.state import AcceleratorState, GradientState, PartialState
+from trainer_runs import STEPS, epochs, make_loader, make_view, quiet, step_of, torch  # noqa: F401
 
-import onemodel as om  # noqa: E402
+import onemodel as om
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("needs_threads", "needs_subprocess")]
 

@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("transformers", reason="transformers is not installed")
 pytest.importorskip("accelerate", reason="accelerate is not installed")
-from trainer_runs import EPOCHS, epochs, make_view, quiet, step_of, torch  # noqa: E402, F401
-from transformers import Trainer, TrainerCallback, TrainingArguments  # noqa: E402
+from trainer_runs import EPOCHS, epochs, make_view, quiet, step_of, torch  # noqa: F401
+from transformers import Trainer, TrainerCallback, TrainingArguments
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("needs_threads", "needs_subprocess")]
 

@@ -7,9 +7,9 @@ DataLoader with worker processes or without.
 import pytest
 
 pytest.importorskip("lightning", reason="lightning is not installed")
-import lightning  # noqa: E402
-from lightning.pytorch.callbacks import ModelCheckpoint  # noqa: E402
-from trainer_runs import (  # noqa: E402
+import lightning
+from lightning.pytorch.callbacks import ModelCheckpoint
+from trainer_runs import (
     EPOCHS,
     epochs,
     make_loader,
@@ -36,7 +36,7 @@ class Model(lightning.LightningModule):
     def validation_step(self, batch, _number):
         self.validated.append(step_of(batch))
 
-    def test_step(self, batch, _number):
+    def test_step(self, batch, batch_idx):
         self.tested.append(step_of(batch))
 
     def configure_optimizers(self):

@@ -9,7 +9,7 @@ import pytest
 import onemodel as om
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
-import onemodel.torch  # noqa: E402, F401  it needs torch
+import onemodel.torch  # noqa: E402  it needs torch
 
 STEPS = 6  # an epoch of 22 items has these batches, the last one short
 EPOCHS = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
+import torch  # type: ignore[import-not-found, unused-ignore]
 
 from onemodel._batch.structure import map_leaves
 from onemodel._engine.devices import converter

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import torch
+import torch  # type: ignore[import-not-found, unused-ignore]
 
 from onemodel._batch.structure import map_leaves
 from onemodel._common.describe import shown

@@ -19,8 +19,8 @@ import weakref
 from collections.abc import Iterator
 from typing import Any
 
-import torch
-from torch.utils.data import IterableDataset, get_worker_info
+import torch  # type: ignore[import-not-found, unused-ignore]
+from torch.utils.data import IterableDataset, get_worker_info  # type: ignore[import-not-found, unused-ignore]
 
 from onemodel._common.describe import shown
 from onemodel.loader import DataLoader
@@ -128,7 +128,7 @@ class LoaderView(IterableDataset[Any]):
             yield _Delivery(to_tensors(self._loader[step]), *pass_of)
 
     def _arrived(self, version: int, epoch: int) -> None:
-        """A batch of a pass over ``epoch`` came from a worker."""
+        """Count a pass over ``epoch`` as begun: a batch of it came from a worker."""
         if version == self._version and epoch >= self._loader.epoch:
             self._loader._leave(epoch)
             self._by_workers = True
