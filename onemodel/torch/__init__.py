@@ -1,6 +1,7 @@
 """onemodel in PyTorch and its trainers: views, tensors, pinned memory, copies to a device.
 
-``import onemodel.torch`` needs PyTorch; nothing else of onemodel does.
+It knows loaders, tensors, streams and torch's worker processes.
+It must not know how a batch is made. ``import onemodel.torch`` needs PyTorch.
 """
 
 from onemodel._common.extras import require
