@@ -74,6 +74,8 @@ class DataLoader:
             this process; (0, 1) where none of them does.
         device: None for NumPy; "torch", "torch:cuda:0", "jax"; a ``jax.sharding.Sharding`` for
             global arrays; or a callable for each batch.
+        pool: where the memory of array batches comes from, None for a pool of its own; a collator
+            has its pool as an argument of its own.
 
     Raises:
         TypeError, ValueError: naming the argument, its range and the value.
@@ -103,6 +105,7 @@ class DataLoader:
         prefetch: int | None = None,
         shard: tuple[int, int] | Literal["env"] = (0, 1),
         device: Any = None,
+        pool: BufferPool | None = None,
     ) -> None:
         if hasattr(self, "_builder"):
             raise TypeError("a DataLoader cannot be changed; make another")
@@ -120,6 +123,7 @@ class DataLoader:
             "prefetch": prefetch,
             "shard": shard,
             "device": device,
+            "pool": pool,
         }
         self._dataset = dataset
         self._workers, self._prefetch = _check_workers(workers, prefetch)
@@ -141,7 +145,11 @@ class DataLoader:
         self._transform = transform
         self._collate = collate
         builder: BatchBuilder
+        if pool is not None and not isinstance(pool, BufferPool):
+            raise TypeError(f"pool must be a BufferPool or None, got {shown(pool)}")
         if collate is not None:
+            if pool is not None:
+                raise TypeError("pool must be given to the collator where there is one")
             self._pool = getattr(collate, "pool", None)
             builder = SampleBatchBuilder(dataset, transform, collate, _at_once())
         else:
@@ -151,7 +159,7 @@ class DataLoader:
                     f"{type(dataset).__name__}, for example ImageBatchCollator(); wrap arrays "
                     f"in an ArrayDataset"
                 )
-            self._pool = BufferPool()
+            self._pool = BufferPool() if pool is None else pool
             builder = ArrayBatchBuilder(dataset, transform, self._pool, _at_once())
         self._device = device
         self._finish: Finish | None = resolve(device)
@@ -178,6 +186,11 @@ class DataLoader:
     def sampler(self) -> Sampler:
         """The sampler: the one given, or what batch_size, shuffle and drop_last made."""
         return self._sampler
+
+    @property
+    def batch_sampler(self) -> None:
+        """None, as the sampler's items are batches; frameworks that see a sampler ask for it."""
+        return None
 
     @property
     def transform(self) -> Callable[..., Any] | None:
@@ -274,12 +287,8 @@ class DataLoader:
         """Return the pass over the next epoch, or what remains of one from global step ``at``."""
 
         def decide() -> Pass:
-            start = self._resume if at is None else at
-            if start is None:
-                start = check_integer("the pass's first step", self._first_step(), 0, TWO_64)
-            epoch = start // self.steps_per_epoch
-            stop = min((epoch + 1) * self.steps_per_epoch, TWO_64)
-            self._epoch = epoch + 1
+            start, stop = self._next_pass(at)
+            self._epoch = start // self.steps_per_epoch + 1
             return Pass(start, stop, True, Cursor(start))
 
         return self._sequence(decide, lambda begun: (self._pass, at if begun is None else begun))
@@ -366,6 +375,17 @@ class DataLoader:
         if epoch != self._epoch:
             self._epoch = epoch
             self._cursor = None
+
+    def _next_pass(self, at: int | None = None) -> tuple[int, int]:
+        """Return the first step of the next pass, or ``at``, and the one after its last."""
+        start = self._resume if at is None else at
+        if start is None:
+            start = check_integer("the pass's first step", self._first_step(), 0, TWO_64)
+        return start, min((start // self.steps_per_epoch + 1) * self.steps_per_epoch, TWO_64)
+
+    def _leave(self, epoch: int) -> None:
+        """Count a pass over ``epoch`` as begun elsewhere: in processes that hold copies of this."""
+        self._epoch, self._resume, self._cursor = epoch + 1, None, None
 
     def _first_step(self) -> int:
         return self._epoch * self.steps_per_epoch

@@ -10,6 +10,7 @@ import doctest
 import importlib
 import pkgutil
 import re
+import warnings
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,8 @@ MODULES = sorted(
     for module in pkgutil.walk_packages(om.__path__, "onemodel.")
     if not module.name.rpartition(".")[2].startswith("_")
 )
+#: Modules that need an optional package.
+NEEDS = {"onemodel.torch": "torch"}
 PUBLIC = [om, om.augment, om.datasets, om.image, om.transforms]
 
 
@@ -72,6 +75,14 @@ def headings(page):
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in found}
 
 
+def import_or_skip(name):
+    """The module, or a skipped test where a package that it needs is missing."""
+    for part, package in NEEDS.items():
+        if f"{name}.".startswith(f"{part}."):
+            pytest.importorskip(package, reason=f"{package} is not installed")
+    return importlib.import_module(name)
+
+
 def run(tests, report):
     """Run doctests and fail with what differed."""
     runner = doctest.DocTestRunner(optionflags=FLAGS)
@@ -86,6 +97,9 @@ def run(tests, report):
 def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     """The blocks of one page follow one another, as a reader types them."""
     monkeypatch.chdir(tmp_path)
+    needs = re.match(r"<!-- needs (.*) -->", page.read_text(encoding="utf-8"))
+    for package in needs[1].split(", ") if needs else []:
+        pytest.importorskip(package, reason=f"{package} is not installed")
     names = {"__name__": "__main__"}
     parser = doctest.DocTestParser()
     tests = [
@@ -96,7 +110,10 @@ def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     # one namespace: get_doctest would give each block a copy
     for test in tests:
         test.globs = names
-    assert run(tests, page) > 0, f"{page}: a doctest is outside of a python block"
+    with warnings.catch_warnings():
+        if needs:  # other packages warn of themselves
+            warnings.simplefilter("ignore")
+        assert run(tests, page) > 0, f"{page}: a doctest is outside of a python block"
 
 
 @parametrized(PAGES)
@@ -126,13 +143,13 @@ def test_the_examples_of_a_module_run(name, tmp_path, monkeypatch):
     if name == "onemodel._common.threads" and not can_start_threads():
         pytest.skip("its example says that threads can start, and here they cannot")
     monkeypatch.chdir(tmp_path)
-    module = importlib.import_module(name)
+    module = import_or_skip(name)
     run(doctest.DocTestFinder(exclude_empty=True).find(module, name), name)
 
 
 @pytest.mark.parametrize("name", ["onemodel", *MODULES])
 def test_every_module_says_what_it_is_for(name):
-    module = importlib.import_module(name)
+    module = import_or_skip(name)
     assert (module.__doc__ or "").strip() or name == "onemodel.data"
 
 
@@ -148,7 +165,7 @@ def test_every_public_name_has_a_docstring(name):
 
 @pytest.mark.parametrize("name", ["onemodel", *MODULES])
 def test_all_names_exist_and_are_documented(name):
-    module = importlib.import_module(name)
+    module = import_or_skip(name)
     for public in getattr(module, "__all__", []):
         value = getattr(module, public)
         if callable(value):

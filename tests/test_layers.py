@@ -30,6 +30,7 @@ LEVELS = (
     {"_engine", "_state"},
     {"loader"},
     {"_checks"},
+    {"torch"},
     {"__init__"},
     {"_cli"},
     {"__main__"},

@@ -116,6 +116,27 @@ class ImageBatch:
         mapped.substitutes = self.substitutes
         return mapped
 
+    def to(self, device: Any, *, non_blocking: bool = False) -> ImageBatch:
+        """Return a batch whose tensors are ``tensor.to(device, non_blocking=non_blocking)``.
+
+        Raises:
+            TypeError: if the batch holds arrays: ``device="torch"`` makes a loader give tensors.
+        """
+        return self._map_tensors("to", lambda tensor: tensor.to(device, non_blocking=non_blocking))
+
+    def pin_memory(self) -> ImageBatch:
+        """Return a batch whose tensors are in pinned memory; raises as ``to`` does."""
+        return self._map_tensors("pin_memory", lambda tensor: tensor.pin_memory())
+
+    def _map_tensors(self, method: str, function: Callable[[Any], Any]) -> ImageBatch:
+        for name, array in self.arrays().items():
+            if not callable(getattr(array, method, None)):
+                raise TypeError(
+                    f"{name} must be a tensor for {method}(), got {type(array).__name__}; "
+                    f'DataLoader(device="torch") gives tensors'
+                )
+        return self.map(function)
+
     def without_rows(self) -> ImageBatch:
         """Return a batch of the same shapes with no row: what an empty shard gets."""
         empty = self.map(lambda array: array[:0])

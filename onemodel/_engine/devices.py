@@ -14,7 +14,7 @@ from onemodel._collate.image_batch import ImageBatch
 from onemodel._common.describe import shown
 from onemodel._engine import jax_batches
 
-__all__ = ["resolve"]
+__all__ = ["converter", "resolve"]
 
 #: From an array and its name to a tensor.
 ToTensor = Callable[[np.ndarray[Any, Any], str], Any]
@@ -70,6 +70,15 @@ def resolve(device: Any) -> Finish | None:
         raise TypeError(
             f"device must be {FORMS}, got {shown(device)} of type {type(device).__name__}"
         )
+    return _finish(converter(device))
+
+
+def converter(device: str) -> Callable[[Any], Any]:
+    """Return what "torch", "torch:DEVICE" or "jax" does to a batch, of whichever step.
+
+    Raises:
+        ValueError, ImportError: as ``resolve``.
+    """
     package, _, place = device.partition(":")
     if package == "torch" and (place or device == "torch"):
         to_tensor = _torch(device, place)
@@ -77,7 +86,7 @@ def resolve(device: Any) -> Finish | None:
         to_tensor = _jax()
     else:
         raise ValueError(f"device must be {FORMS}, got {device!r}")
-    return _finish(lambda batch: map_leaves(batch, _named(device, to_tensor)))
+    return lambda batch: map_leaves(batch, _named(device, to_tensor))
 
 
 def _finish(move: Callable[[Any], Any]) -> Finish:

@@ -1,5 +1,6 @@
 """The pool's fields, so that kernels can rent memory without Python."""
 
+from cpython.ref cimport PyObject
 from libc.stdint cimport int64_t
 
 from onemodel._memory.lock cimport Lock
@@ -13,6 +14,7 @@ cdef enum:
 # Precedes the aligned memory of every buffer, rented or free.
 cdef struct Header:
     void *raw                   # what the allocator gave
+    PyObject *owner             # who holds that memory; NULL for ordinary memory
     Header *next                # in the free list
     int size_class
     int64_t size                # of the memory behind the header
@@ -30,6 +32,9 @@ cdef class BufferPool:
     # lists hold what the parent's held or one buffer less, and its counters may be off by it.
     cdef Lock lock
     cdef Header *free_buffers[SIZE_CLASSES]
+    cdef object allocator
+    cdef object failure         # what it raised last
+    cdef bint has_allocator     # as much can be asked without the GIL
     cdef int64_t rented
     cdef int64_t returned
     cdef int64_t allocated
@@ -41,6 +46,7 @@ cdef class BufferPool:
 
     # `wanted` bytes, or NULL where there is no memory.
     cdef Header *acquire(self, int64_t wanted) noexcept nogil
+    cdef void *call_allocator(self, int64_t size, PyObject **owner) noexcept with gil
     cdef void release(self, Header *header) noexcept nogil
     cdef Header *pop(self, int first, int stop, int64_t largest) noexcept nogil
     cdef Header *evict(self, int stop, int64_t excess) noexcept nogil

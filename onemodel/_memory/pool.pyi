@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from numpy.typing import DTypeLike, NDArray
@@ -11,7 +12,7 @@ class PoolStats(NamedTuple):
     bytes: int
 
 class BufferPool:
-    def __init__(self) -> None: ...
+    def __init__(self, *, allocate: Callable[[int], Any] | None = None) -> None: ...
     def rent(self, shape: int | tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]: ...
     @property
     def stats(self) -> PoolStats: ...

@@ -9,6 +9,8 @@ again. A worker that has no Python object yet acquires and releases buffers by t
 cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
+from cpython.memoryview cimport PyMemoryView_GET_BUFFER
+from cpython.ref cimport Py_INCREF, Py_XDECREF, PyObject
 from libc.stdint cimport int64_t, uintptr_t
 from libc.string cimport memset
 
@@ -17,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from onemodel._common.arguments import rebuild
 from onemodel._common.describe import shown
 from onemodel._common.integers import check_shape
 from onemodel._memory.lock cimport lock, unlock
@@ -74,6 +77,15 @@ cdef class BufferPool:
     the time, that is at most twice the bytes that were ever asked for at once. Calls are safe from
     several threads, and after a fork.
 
+    Args:
+        allocate: where the memory itself comes from; None for ordinary memory. It is called with
+            a number of bytes, on any thread, and returns an object whose writable, contiguous
+            buffer has at least as many: pinned memory, shared memory. The pool holds the object
+            until it frees the memory.
+
+    Raises:
+        TypeError: if ``allocate`` is neither callable nor None.
+
     >>> pool = BufferPool()
     >>> array = pool.rent((2, 3), "float32")
     >>> array.shape, array.dtype.str, pool.stats.rented
@@ -83,8 +95,16 @@ cdef class BufferPool:
     1
     """
 
-    def __cinit__(self):
+    def __cinit__(self, *args, **kwargs):
         memset(self.free_buffers, 0, sizeof(self.free_buffers))
+
+    def __init__(self, *, allocate=None):
+        if self.has_allocator:
+            raise TypeError("a BufferPool cannot be changed; make another")
+        if allocate is not None and not callable(allocate):
+            raise TypeError(f"allocate must be callable(nbytes) or None, got {shown(allocate)}")
+        self.allocator = allocate
+        self.has_allocator = allocate is not None
 
     def rent(self, shape, dtype):
         """Return an uninitialised, C-contiguous, writable array.
@@ -135,7 +155,9 @@ cdef class BufferPool:
         )
 
     def __reduce__(self):
-        return type(self), ()
+        if self.allocator is None:
+            return type(self), ()
+        return rebuild, (type(self), {"allocate": self.allocator})
 
     def __dealloc__(self):
         free_all(self.evict(SIZE_CLASSES, self.bytes))
@@ -146,6 +168,7 @@ cdef class BufferPool:
         cdef Header *header
         cdef Header *evicted = NULL
         cdef void *raw
+        cdef PyObject *owner = NULL
         cdef int64_t most, room
         lock(&self.lock)
         # All that are out may have at most twice what was ever asked for at once, also when as much
@@ -175,7 +198,10 @@ cdef class BufferPool:
         free_all(evicted)
         if header != NULL:
             return header
-        raw = PyMem_RawMalloc(<size_t>(size + 2 * ALIGNMENT))
+        if self.has_allocator:
+            raw = self.call_allocator(size + 2 * ALIGNMENT, &owner)
+        else:
+            raw = PyMem_RawMalloc(<size_t>(size + 2 * ALIGNMENT))
         if raw == NULL:
             lock(&self.lock)
             self.allocated -= 1
@@ -188,9 +214,34 @@ cdef class BufferPool:
         # the header fills the cache line before the first aligned byte
         header = <Header *>((<uintptr_t>raw + ALIGNMENT - 1) & ~<uintptr_t>(ALIGNMENT - 1))
         header.raw = raw
+        header.owner = owner
         header.size_class = class_number
         header.size = header.asked = size
         return header
+
+    cdef void *call_allocator(self, int64_t size, PyObject **owner) noexcept with gil:
+        """Memory of the pool's `allocate` and the object that owns it; NULL where it failed, and
+        then `failure` says why.
+        """
+        cdef Py_buffer *buffer
+        try:
+            memory = self.allocator(size)
+            try:
+                view = memoryview(memory)
+                if view.readonly or not view.c_contiguous or view.nbytes < size:
+                    raise TypeError
+            except TypeError:
+                raise TypeError(
+                    f"allocate must return a writable, contiguous buffer of at least {size} bytes, "
+                    f"got {shown(memory)}"
+                ) from None
+            buffer = PyMemoryView_GET_BUFFER(view)
+            Py_INCREF(view)
+            owner[0] = <PyObject *>view
+            return buffer.buf
+        except BaseException as error:
+            self.failure = error
+            return NULL
 
     cdef void release(self, Header *header) noexcept nogil:
         lock(&self.lock)
@@ -246,7 +297,10 @@ cdef class BufferPool:
     cdef Block allocate_block(self, int64_t wanted):
         cdef Header *header = self.acquire(wanted)
         if header == NULL:
-            raise MemoryError(f"no memory for a buffer of {wanted} bytes")
+            failure, self.failure = self.failure, None
+            if failure is not None and not isinstance(failure, MemoryError):
+                raise failure
+            raise MemoryError(f"no memory for a buffer of {wanted} bytes") from failure
         return self.own(header, wanted)
 
     cdef Block own(self, Header *header, int64_t size):
@@ -257,9 +311,16 @@ cdef class BufferPool:
         return block
 
 
+cdef void release_owner(PyObject *owner) noexcept with gil:
+    Py_XDECREF(owner)
+
+
 cdef void free_all(Header *header) noexcept nogil:
     cdef Header *following
     while header != NULL:
         following = header.next
-        PyMem_RawFree(header.raw)
+        if header.owner == NULL:
+            PyMem_RawFree(header.raw)
+        else:
+            release_owner(header.owner)
         header = following
