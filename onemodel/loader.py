@@ -8,38 +8,29 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 from onemodel._batch.digest import digest
-from onemodel._builders.array_builder import ArrayBatchBuilder
 from onemodel._builders.native import epoch_planner, native_lane
-from onemodel._builders.sample_builder import SampleBatchBuilder
-from onemodel._builders.step_builder import BatchBuilder, StepBuilder, dataset_length
-from onemodel._common import threads
+from onemodel._builders.step_builder import StepBuilder, dataset_length
 from onemodel._common.arguments import check_flag
 from onemodel._common.configured import added_attributes, rebuild
-from onemodel._common.describe import describe, shown
+from onemodel._common.describe import describe
 from onemodel._common.integers import TWO_64, check_integer, check_uint64
 from onemodel._engine.devices import Finish, resolve
-from onemodel._engine.prefetch import (
-    BatchSequence,
-    Cursor,
-    Pass,
-    Prefetcher,
-    call_on_threads,
-)
-from onemodel._engine.ranks import rank_and_world
+from onemodel._engine.prefetch import BatchSequence, Cursor, Pass, Prefetcher
 from onemodel._engine.stats import LoaderStats
+from onemodel._loader.arguments import (
+    DEPTH,
+    check_shard,
+    check_workers,
+    make_builder,
+    make_sampler,
+)
+from onemodel._loader.explanation import explain
 from onemodel._memory.pool import BufferPool
-from onemodel._random.rng import derive
-from onemodel._random.streams import AUGMENTATION_STREAM, ITEM_STREAM, ROW_STREAM, TRANSFORM_STREAM
-from onemodel._samplers.samplers import Sampler, SequentialSampler, ShuffledSampler
+from onemodel._samplers.samplers import Sampler
 from onemodel._state.fingerprint import Fingerprint
 from onemodel._state.state import check_allowed, check_state, make_state
-from onemodel.datasets._items.items import Run
 
 __all__ = ["DataLoader"]
-
-DEPTH = 8  # batches built ahead, where workers do not ask for more
-LARGEST_DEPTH = 2**16
-AUTOMATIC_WORKERS = 32  # the most that "auto" tries
 
 
 class DataLoader:
@@ -126,11 +117,11 @@ class DataLoader:
             "pool": pool,
         }
         self._dataset = dataset
-        self._workers, self._prefetch = _check_workers(workers, prefetch)
+        self._workers, self._prefetch = check_workers(workers, prefetch)
         self._automatic = isinstance(workers, str)
         # memory for many batches only where many workers turn out to help
         self._window = DEPTH if self._automatic and prefetch is None else self._prefetch
-        self._sampler = _make_sampler(
+        self._sampler = make_sampler(
             dataset_length(dataset),
             batch_size,
             check_flag("shuffle", shuffle),
@@ -138,29 +129,10 @@ class DataLoader:
             sampler,
         )
         check_integer("sampler.steps_per_epoch", self._sampler.steps_per_epoch, 1, 2**63)
-        own_shard = _check_shard(shard, self._sampler)
-        for name, function in (("transform", transform), ("collate", collate)):
-            if function is not None and not callable(function):
-                raise TypeError(f"{name} must be callable or None, got {shown(function)}")
+        own_shard = check_shard(shard, self._sampler)
         self._transform = transform
         self._collate = collate
-        builder: BatchBuilder
-        if pool is not None and not isinstance(pool, BufferPool):
-            raise TypeError(f"pool must be a BufferPool or None, got {shown(pool)}")
-        if collate is not None:
-            if pool is not None:
-                raise TypeError("pool must be given to the collator where there is one")
-            self._pool = getattr(collate, "pool", None)
-            builder = SampleBatchBuilder(dataset, transform, collate, _at_once())
-        else:
-            if isinstance(dataset, list | tuple):
-                raise TypeError(
-                    f"collate must be given for a dataset of samples such as a "
-                    f"{type(dataset).__name__}, for example ImageBatchCollator(); wrap arrays "
-                    f"in an ArrayDataset"
-                )
-            self._pool = BufferPool() if pool is None else pool
-            builder = ArrayBatchBuilder(dataset, transform, self._pool, _at_once())
+        builder, self._pool = make_builder(dataset, transform, collate, pool)
         self._device = device
         self._finish: Finish | None = resolve(device)
         self._builder = StepBuilder(
@@ -466,21 +438,7 @@ class DataLoader:
         generator that an array transform is called with is the first slot's "transform". With
         ``datasets.Items`` also "item", that of its transform (stream 3).
         """
-        key = self._builder.key(check_uint64("g", g))
-        slots = [
-            {
-                "slot": slot,
-                "index": index,
-                "transform": derive(key.seed, key.epoch, key.step, slot, TRANSFORM_STREAM),
-                "augment": derive(key.seed, key.epoch, key.step, slot, AUGMENTATION_STREAM),
-                "row": derive(key.seed, key.epoch, key.step, slot, ROW_STREAM),
-            }
-            for slot, index in enumerate(key.indices.tolist(), key.first_slot)
-        ]
-        if getattr(self._builder.builder, "reader", None) is not None:
-            for each in slots:
-                each["item"] = derive(key.seed, key.epoch, key.step, each["slot"], ITEM_STREAM)
-        return {"global_step": int(g), "epoch": key.epoch, "step": key.step, "slots": slots}
+        return explain(self._builder, check_uint64("g", g))
 
     def digest(self, g: int) -> str:
         """Return the SHA-256 of the batch of global step g, as ``onemodel.digest`` defines it."""
@@ -557,73 +515,3 @@ def _rebuild_loader(
     if position is not None:
         made._go_on_at(position)
     return made
-
-
-def _at_once() -> Run | None:
-    """Return what calls functions on several threads at once, where the platform has threads."""
-    return call_on_threads if threads.can_start_threads() else None
-
-
-def _check_workers(workers: Any, prefetch: Any) -> tuple[int, int]:
-    """Return how many threads may run, and how many batches ahead."""
-    if isinstance(workers, str):
-        if workers != "auto":
-            raise ValueError(f"workers must be an integer or 'auto', got {shown(workers)}")
-        wanted = AUTOMATIC_WORKERS
-    else:
-        wanted = check_integer("workers", workers, 0, 2**16)
-    if prefetch is None:
-        depth = min(max(DEPTH, 2 * wanted), LARGEST_DEPTH)
-    else:
-        depth = check_integer("prefetch", prefetch, 1, LARGEST_DEPTH + 1)
-    # no two of them build the same step
-    return min(wanted, depth) if threads.can_start_threads() else 0, depth
-
-
-def _make_sampler(
-    length: int, batch_size: int | None, shuffle: bool, drop_last: bool, sampler: Sampler | None
-) -> Sampler:
-    if sampler is None:
-        if batch_size is None:
-            raise TypeError("batch_size must be given where no sampler is")
-        kind = ShuffledSampler if shuffle else SequentialSampler
-        return kind(length, batch_size, drop_last=drop_last)
-    if batch_size is not None or shuffle or drop_last:
-        raise TypeError(
-            f"batch_size, shuffle and drop_last must not be given with a sampler, got "
-            f"{batch_size}, {shuffle} and {drop_last} beside {describe(sampler)}"
-        )
-    if not isinstance(sampler, Sampler):
-        raise TypeError(
-            f"sampler must have steps_per_epoch, batch_size and batch_indices, got {shown(sampler)}"
-        )
-    reach = getattr(sampler, "n", 0)
-    if isinstance(reach, int) and reach > length:
-        raise ValueError(
-            f"sampler must be for at most the dataset's {length} items, got n = {reach}"
-        )
-    return sampler
-
-
-def _check_shard(shard: Any, sampler: Sampler) -> tuple[int, int]:
-    if isinstance(shard, str) and shard == "env":
-        shard = rank_and_world()
-    try:
-        if isinstance(shard, str):  # one of two characters is no pair
-            raise TypeError
-        rank, world = shard
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"shard must be a pair (rank, world) or 'env', got {shown(shard)}"
-        ) from None
-    if not (type(world) is type(rank) is int and 0 <= rank < world < 2**31):
-        world = check_integer(f"world of shard {shown(shard)}", world, 1, 2**31)
-        rank = check_integer(f"rank of shard {shown(shard)}", rank, 0, world)
-    # of batches of several sizes, what they all divide by
-    name = "multiple_of" if hasattr(sampler, "multiple_of") else "batch_size"
-    if getattr(sampler, name) % world:
-        raise ValueError(
-            f"{name} must be divisible by the world of shard {shown(shard)}, "
-            f"got {getattr(sampler, name)}"
-        )
-    return rank, world

@@ -28,6 +28,7 @@ LEVELS = (
     {"_collate", "_samplers"},
     {"_builders"},
     {"_engine", "_state"},
+    {"_loader"},
     {"loader"},
     {"_checks"},
     {"torch"},
