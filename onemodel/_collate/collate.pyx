@@ -120,12 +120,9 @@ cdef void make_row(
 ) noexcept nogil:
     """Write one edited row, without its padding, to `target`."""
     cdef const CollateSettings *settings = &work.settings
-    cdef const float *source
-    if not settings.by_rows:
-        source = work.image + (channel * shape.height + row) * shape.width
-        memcpy(target, source, shape.width * sizeof(float))
-        return
-    source = whole_row(inputs, image, channel, row) if settings.count > 0 else NULL
+    cdef const float *source = NULL
+    if settings.count > 0:
+        source = whole_row(inputs, image, channel, row)
     if source == NULL:
         load_row(inputs, image, channel, row, target)
         source = target
@@ -139,8 +136,8 @@ cdef void make_image(
 ) noexcept nogil:
     """Write one slot of the batch, [C, H, padded_width] from `target` on.
 
-    A channel at a time where one loop takes it from the source to the batch, else each row by way
-    of a buffer that stays in L1.
+    A channel at a time where one loop takes it to the batch, from the source or from the edited
+    image; else each row by way of a buffer that stays in L1.
     """
     cdef const ImageSource *image = &slot.image
     cdef const CollateSettings *settings = &work.settings
@@ -153,16 +150,18 @@ cdef void make_image(
         settings.count == 0 or (settings.count == 1 and operation.store_rows != NULL)
     )
     shape.channels, shape.height, shape.width = inputs.channels, inputs.height, image.width
-    draw_parameters(operation, settings.count, &state, &shape, work.parameters)
-    if not settings.by_rows:
-        load_rows(inputs, image, work.image)
-        run_image(
-            operation, settings.count, work.parameters, &shape, work.image, work.scratch
-        )
     rows = rows_of(work, &shape, target, &slot[1].image)    # of width 0 behind the last slot
     cdef const char *following = rows.next_source
-    rows.count = shape.height if directly else 1
+    rows.count = 1 if settings.by_rows and not directly else shape.height
     rows.bytes = directly and inputs.bytes
+    if settings.by_rows:
+        draw_parameters(operation, settings.count, &state, &shape, work.parameters)
+    else:
+        load_rows(inputs, image, work.image)
+        run_image(
+            operation, settings.count, &state, work.parameters, &shape, work.image, work.scratch
+        )
+        rows.stride = shape.width * <int64_t>sizeof(float)
     for channel in range(shape.channels):
         rows.next_source = following + channel * shape.height * rows.next_stride
         if directly:
@@ -174,6 +173,11 @@ cdef void make_image(
                 loops.store_rows(&rows)
             else:
                 operation.store_rows(operation.settings, work.parameters, &rows)
+            rows.target += shape.height * rows.padded
+            continue
+        if not settings.by_rows:
+            rows.source = work.image + channel * shape.height * shape.width
+            loops.store_rows(&rows)
             rows.target += shape.height * rows.padded
             continue
         rows.source = work.buffer

@@ -33,6 +33,8 @@ ctypedef struct ImageShape:
 
 # Draw one image's parameters from *state into `parameters` (parameter_bytes, 8-byte aligned). Leave
 # *state after all draws of the operation, those that apply_row makes for each pixel included.
+# apply_image follows before the next operation draws: where apply_row is NULL, `parameters` may keep
+# `state` itself, and apply_image draws from it.
 ctypedef void (*DrawFunction)(
     const void *settings, uint64_t *state, const ImageShape *shape, void *parameters
 ) noexcept nogil
@@ -74,6 +76,30 @@ cdef class RandomAugmentation(NativeAugmentation):
     cdef double probability
 
 
+# What other compilers give. Edit an array of these dimensions in place, with draws from *state; or,
+# for pixels, fill in what is drawn for an image of this shape.
+ctypedef void (*EditFunction)(
+    uint64_t *state, int64_t first, int64_t second, int64_t third, void *values
+) noexcept nogil
+
+# Make `width` new pixels of bytes, of which p * scale - shift is taken, or of floats, which are
+# taken as they are. `target` is not `source`.
+ctypedef void (*MakePixelsFunction)(
+    const void *drawn, const void *source, float scale, float shift, int64_t width, float *target
+) noexcept nogil
+
+
+ctypedef struct CompiledPixelsSettings:
+    EditFunction draw
+    MakePixelsFunction from_bytes
+    MakePixelsFunction from_floats
+
+
+cdef class CompiledAugmentation(NativeAugmentation):
+    """One whose functions another compiler made: a subclass checks and compiles them."""
+    cdef CompiledPixelsSettings pixels
+
+
 cdef class Chain(Configured):
     """Native augmentations in order, ready to run without the GIL."""
     cdef Operation *operations
@@ -108,8 +134,8 @@ cdef inline void run_row(
 
 
 cdef void run_image(
-    const Operation *operations, int count, const char *parameters, const ImageShape *shape,
-    float *image, float *scratch
+    const Operation *operations, int count, uint64_t *state, char *parameters,
+    const ImageShape *shape, float *image, float *scratch
 ) noexcept nogil
 
 

@@ -19,6 +19,7 @@ from onemodel._random.rng import SampleRng
 __all__ = [
     "Argument",
     "Chain",
+    "CompiledAugmentation",
     "NativeAugmentation",
     "RandomAugmentation",
     "check_flag",
@@ -37,6 +38,12 @@ class RandomAugmentation(NativeAugmentation):
     def __init__(self, p: SupportsFloat = ...) -> None: ...
     @property
     def p(self) -> float: ...
+
+class CompiledAugmentation(NativeAugmentation):
+    def _edits(self, edit: int) -> None: ...
+    def _makes_pixels(
+        self, draw: int, drawn_bytes: int, from_bytes: int, from_floats: int
+    ) -> None: ...
 
 class Chain(Configured):
     def __init__(self, parts: Iterable[NativeAugmentation]) -> None: ...

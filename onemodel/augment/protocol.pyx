@@ -26,10 +26,12 @@ from onemodel._common.configured import Argument
 from onemodel._common.integers import check_integer
 from onemodel._memory.arrays cimport CONTIGUOUS, WRITABLE, Array, hold_array
 from onemodel._random.rng cimport SampleRng
+from onemodel._simd.cache_hint cimport prefetch_row
 
 __all__ = [
     "Argument",
     "Chain",
+    "CompiledAugmentation",
     "NativeAugmentation",
     "RandomAugmentation",
     "check_flag",
@@ -40,6 +42,9 @@ __all__ = [
     "check_pair",
     "check_probability",
 ]
+
+cdef enum:
+    PIECE = 256                 # floats of a row that are copied at a time
 
 
 cdef class NativeAugmentation(Configured):
@@ -95,6 +100,93 @@ cdef class RandomAugmentation(NativeAugmentation):
         self.operation.settings = &self.probability
         self.operation.parameter_bytes = sizeof(int64_t)
         self.operation.draw = draw_applied
+
+
+cdef void keep_state(
+    const void *settings, uint64_t *state, const ImageShape *shape, void *parameters
+) noexcept nogil:
+    (<uint64_t **>parameters)[0] = state
+
+
+cdef void edit_image(
+    const void *settings, const void *parameters, const ImageShape *shape,
+    float *image, float *scratch
+) noexcept nogil:
+    (<EditFunction>settings)(
+        (<uint64_t **>parameters)[0], shape.channels, shape.height, shape.width, image
+    )
+
+
+cdef void draw_compiled(
+    const void *settings, uint64_t *state, const ImageShape *shape, void *parameters
+) noexcept nogil:
+    (<const CompiledPixelsSettings *>settings).draw(
+        state, shape.channels, shape.height, shape.width, parameters
+    )
+
+
+cdef void compiled_row(
+    const void *settings, const void *parameters, const ImageShape *shape,
+    int64_t channel, int64_t row, const float *source, float *target
+) noexcept nogil:
+    """A piece at a time by way of a copy, so that a row may be made where it lies."""
+    cdef MakePixelsFunction make = (<const CompiledPixelsSettings *>settings).from_floats
+    cdef float copy[PIECE]
+    cdef int64_t count, start = 0
+    if source != target:
+        make(parameters, source, 1, 0, shape.width, target)
+        return
+    while start < shape.width:
+        count = min(<int64_t>PIECE, shape.width - start)
+        memcpy(copy, source + start, <size_t>count * sizeof(float))
+        make(parameters, copy, 1, 0, count, target + start)
+        start += count
+
+
+cdef void compiled_rows(
+    const void *settings, const void *parameters, const Rows *rows
+) noexcept nogil:
+    cdef const CompiledPixelsSettings *pixels = <const CompiledPixelsSettings *>settings
+    cdef MakePixelsFunction make = pixels.from_bytes if rows.bytes else pixels.from_floats
+    cdef const char *source = <const char *>rows.source
+    cdef const char *following = rows.next_source
+    cdef float *target = rows.target
+    cdef int64_t k, _row
+    for _row in range(rows.count):
+        prefetch_row(following, rows.next_size)
+        make(parameters, source, rows.scale, rows.shift, rows.width, target)
+        for k in range(rows.width, rows.padded):
+            target[k] = rows.pad
+        source += rows.stride
+        following += rows.next_stride
+        target += rows.padded
+
+
+cdef class CompiledAugmentation(NativeAugmentation):
+    """One whose functions another compiler made: a subclass checks and compiles them.
+
+    All are addresses of functions that protocol.pxd describes and that stay as long as this.
+    """
+
+    def _edits(self, uintptr_t edit):
+        """Run an EditFunction over the whole image."""
+        self.operation.settings = <const void *>edit
+        self.operation.parameter_bytes = sizeof(uint64_t *)
+        self.operation.draw = keep_state
+        self.operation.apply_image = edit_image
+
+    def _makes_pixels(
+        self, uintptr_t draw, int64_t drawn_bytes, uintptr_t from_bytes, uintptr_t from_floats
+    ):
+        """Run MakePixelsFunctions on rows, with what an EditFunction has drawn."""
+        self.pixels.draw = <EditFunction><void *>draw
+        self.pixels.from_bytes = <MakePixelsFunction><void *>from_bytes
+        self.pixels.from_floats = <MakePixelsFunction><void *>from_floats
+        self.operation.settings = &self.pixels
+        self.operation.parameter_bytes = drawn_bytes
+        self.operation.draw = draw_compiled
+        self.operation.apply_row = compiled_row
+        self.operation.store_rows = compiled_rows
 
 
 cdef class Chain(Configured):
@@ -229,8 +321,9 @@ cdef int run_in_place(
         free(scratch)
         raise MemoryError(f"no memory to edit an image of {pixels.size * sizeof(float)} bytes")
     with nogil:
-        draw_parameters(operations, count, &rng.current, &shape, parameters)
-        run_image(operations, count, parameters, &shape, <float *>pixels.data, scratch)
+        run_image(
+            operations, count, &rng.current, parameters, &shape, <float *>pixels.data, scratch
+        )
     free(parameters)
     free(scratch)
     return 0
@@ -285,24 +378,26 @@ cdef void draw_parameters(
 
 
 cdef void run_image(
-    const Operation *operations, int count, const char *parameters, const ImageShape *shape,
-    float *image, float *scratch
+    const Operation *operations, int count, uint64_t *state, char *parameters,
+    const ImageShape *shape, float *image, float *scratch
 ) noexcept nogil:
-    """Run the operations one after another over a whole image, in place."""
+    """Draw for the operations and run them, one after another over a whole image, in place."""
+    cdef const Operation *operation
     cdef int k
     cdef int64_t channel, row
     cdef float *pixels
     for k in range(count):
-        if operations[k].apply_row == NULL:
-            operations[k].apply_image(operations[k].settings, parameters, shape, image, scratch)
-        else:
-            for channel in range(shape.channels):
-                for row in range(shape.height):
-                    pixels = image + (channel * shape.height + row) * shape.width
-                    operations[k].apply_row(
-                        operations[k].settings, parameters, shape, channel, row, pixels, pixels
-                    )
-        parameters += aligned_size(operations[k].parameter_bytes)
+        operation = &operations[k]
+        operation.draw(operation.settings, state, shape, parameters)
+        if operation.apply_row == NULL:
+            operation.apply_image(operation.settings, parameters, shape, image, scratch)
+            continue
+        for channel in range(shape.channels):
+            for row in range(shape.height):
+                pixels = image + (channel * shape.height + row) * shape.width
+                operation.apply_row(
+                    operation.settings, parameters, shape, channel, row, pixels, pixels
+                )
 
 
 cdef Range range_of(name, bounds) except *:

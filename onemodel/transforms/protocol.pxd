@@ -54,6 +54,17 @@ cdef class NativeTransform(Configured):
     cdef NativeTransform merged_with(self, NativeTransform previous, RowFormat before)
 
 
+# Edit an array of these dimensions in place, with draws from *state: what other compilers give.
+ctypedef void (*EditFunction)(
+    uint64_t *state, int64_t first, int64_t second, int64_t third, void *values
+) noexcept nogil
+
+
+cdef class CompiledTransform(NativeTransform):
+    """One whose functions another compiler made: a subclass checks and compiles them."""
+    cdef EditFunction functions[4]      # of bytes and floats, each [a, b, c] and [a, b]
+
+
 # An operation with the rows that it reads and makes.
 ctypedef struct BoundOperation:
     Operation operation

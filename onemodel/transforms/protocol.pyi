@@ -8,7 +8,7 @@ from onemodel._common.configured import Configured
 from onemodel._random.batch_rng import BatchRng
 from onemodel._random.rng import SampleRng
 
-__all__ = ["NativeTransform", "RowChain"]
+__all__ = ["CompiledTransform", "NativeTransform", "RowChain"]
 
 class NativeTransform(Configured):
     @property
@@ -16,6 +16,9 @@ class NativeTransform(Configured):
     @property
     def layout(self) -> str | None: ...
     def __call__(self, rng: SampleRng, batch: Any) -> Any: ...
+
+class CompiledTransform(NativeTransform):
+    def _compiled(self, dtype: np.dtype[Any], shape: tuple[int, ...]) -> int: ...
 
 class RowChain(Configured):
     def __init__(

@@ -22,7 +22,7 @@ from onemodel._simd.cache_hint cimport prefetch_row
 from onemodel._simd.dispatch cimport store_fence, loops
 from onemodel.transforms.layout import image_format, rows_of
 
-__all__ = ["NativeTransform", "RowChain"]
+__all__ = ["CompiledTransform", "NativeTransform", "RowChain"]
 
 cdef enum:
     CACHE_LINE = 64
@@ -77,6 +77,52 @@ cdef class NativeTransform(Configured):
         `before` is what both of them read.
         """
         return None
+
+
+cdef int function_for(const RowFormat *format) noexcept nogil:
+    """Which function of a CompiledTransform edits rows of this format."""
+    return 2 * (format.item_bytes == 4) + format.flat
+
+
+cdef void keep_state(
+    const void *settings, uint64_t *state, const RowFormat *before, void *parameters
+) noexcept nogil:
+    (<uint64_t **>parameters)[0] = state
+
+
+cdef const char *edit_row(
+    const void *settings, const void *parameters, const RowFormat *before, const RowFormat *after,
+    const char *source, char *target, bint non_temporal
+) noexcept nogil:
+    cdef EditFunction edit = (<const EditFunction *>settings)[function_for(before)]
+    cdef uint64_t *state = (<uint64_t **>parameters)[0]
+    memcpy(target, source, <size_t>row_bytes(before))
+    if before.flat:
+        edit(state, before.height, before.width, 1, target)
+    elif before.planar:
+        edit(state, before.channels, before.height, before.width, target)
+    else:
+        edit(state, before.height, before.width, before.channels, target)
+    return target
+
+
+cdef class CompiledTransform(NativeTransform):
+    """One whose functions another compiler made: a subclass checks and compiles them.
+
+    Its method ``_compiled(dtype, shape)`` returns the address of an EditFunction (protocol.pxd)
+    for rows of this dtype and shape, which stays as long as the object. Rows keep both.
+    """
+
+    def __cinit__(self, *args, **kwargs):
+        self.operation.settings = self.functions
+        self.operation.parameter_bytes = sizeof(uint64_t *)
+        self.operation.draw = keep_state
+        self.operation.apply = edit_row
+
+    cdef RowFormat after(self, RowFormat before) except *:
+        cdef uintptr_t found = self._compiled(row_dtype(&before), row_shape(&before))
+        self.functions[function_for(&before)] = <EditFunction><void *>found
+        return before
 
 
 cdef int check_operation(NativeTransform part) except -1:
