@@ -22,7 +22,7 @@ from onemodel._samplers.draws cimport draw_slots, draw_weighted_slots
 from onemodel._simd.dispatch cimport loops
 from onemodel._simd.feistel cimport Feistel, feistel, unpermute
 
-from onemodel._builders.caught import caught
+from onemodel._batch.caught import caught
 from onemodel._common.overrides import is_own
 from onemodel._samplers.bucketing import BucketedSampler
 from onemodel._samplers.budget import BudgetSampler

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from onemodel._common.arguments import rebuild
+from onemodel._common.configured import rebuild
 from onemodel._common.describe import shown
 from onemodel._common.integers import check_shape
 from onemodel._memory.lock cimport lock, unlock
@@ -157,7 +157,7 @@ cdef class BufferPool:
     def __reduce__(self):
         if self.allocator is None:
             return type(self), ()
-        return rebuild, (type(self), {"allocate": self.allocator})
+        return rebuild, (type(self), BufferPool, {"allocate": self.allocator})
 
     def __dealloc__(self):
         free_all(self.evict(SIZE_CLASSES, self.bytes))
