@@ -7,10 +7,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from onemodel._batch.caught import take_caught
 from onemodel._batch.key import BatchKey
 from onemodel._batch.notes import note_step
 from onemodel._batch.structure import map_arrays
-from onemodel._batch.caught import take_caught
 from onemodel._builders.indices import are_indices
 from onemodel._common.describe import describe
 from onemodel._simd.float_mode import DefaultFloatMode
