@@ -9,7 +9,7 @@ BIN = $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 SOURCES = $(wildcard onemodel/*/*.pyx onemodel/*/*.pxd onemodel/*/*.h)
 
-.PHONY: test lint build bench stress free-threaded wasm wasm-test wasm-browser-test wasm-benchmark clean
+.PHONY: test lint build bench stress free-threaded wasm wasm-test wasm-browser-test wasm-benchmark page clean
 
 test: lint
 	$(BIN)/python -m pytest
@@ -60,6 +60,13 @@ wasm-test: wasm
 wasm-browser-test: wasm build
 	PYTHON=$(abspath $(BIN))/python node wasm/test-browser.mjs
 	PYTHON=$(abspath $(BIN))/python node wasm/test-demo.mjs
+	@! command -v firefox-esr firefox >/dev/null || \
+		PYTHON=$(abspath $(BIN))/python node wasm/test-demo.mjs --browser firefox
+
+# The demo page as a folder that any static host serves: dist/page, or PAGE=FOLDER.
+PAGE ?= dist/page
+page: wasm
+	node wasm/demo/publish.mjs $(PAGE)
 
 wasm-benchmark: wasm build
 	PYTHON=$(abspath $(BIN))/python node benchmarks/wasm.mjs

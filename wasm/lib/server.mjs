@@ -13,6 +13,7 @@ import { extname, join, normalize, sep } from "node:path";
 // Browsers refuse a module of another type, and stream-compile WebAssembly of this one.
 const types = {
   ".css": "text/css; charset=utf-8",
+  ".gz": "application/gzip",
   ".html": "text/html; charset=utf-8",
   ".js": "text/javascript; charset=utf-8",
   ".json": "application/json",
