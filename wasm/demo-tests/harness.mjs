@@ -124,13 +124,16 @@ export const hashOf = ({ sampler, batch, seed, step, augment }) =>
 export const START = { sampler: "shuffled", batch: 12, seed: "42", step: "0", augment: [] };
 
 let shared; // the page that most tests use, opened once
+let visits = 0;
 
 export async function sharedPage() {
   if (!shared) {
     shared = await openPage();
     await untilProved(shared);
   }
-  await shared.goto(`${server.url}${hashOf(START)}`); // only the hash changes
+  // Only the hash changes, and it always does.
+  visits += 1;
+  await shared.goto(`${server.url}${hashOf(START)}&visit=${visits}`);
   await untilShown(shared, hashOf(START), LOADING);
   return shared;
 }

@@ -290,4 +290,5 @@ element("again").addEventListener("click", () => {
 takeAddress(location.hash);
 fillControls();
 describe();
-begin();
+// Some browsers run modules from files; what Python needs does not load there.
+if (location.protocol !== "file:") begin();
