@@ -18,7 +18,7 @@ async function assertFails(before, said, options) {
   const failure = (await text(page, "failure-text")) || (await text(page, "boot-text"));
   assert.match(failure, said);
   assert.doesNotMatch(failure, /web server/);
-  assert.ok(await page.locator("#failure, #boot").first().isVisible());
+  assert.equal(await page.locator("#failure, #boot").filter({ visible: true }).count(), 1);
   await page.context().close();
 }
 
