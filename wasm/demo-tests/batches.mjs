@@ -113,6 +113,7 @@ export default {
       ["step", "1,00", /Global step must be a whole number/],
       ["step", "10^20", /Global step must be at most/],
       ["step", "1e999", /Global step must be at most/],
+      ["step", "0x", /Global step must be a whole number/],
     ]) {
       const before = await page.inputValue(`#${id}`);
       await page.fill(`#${id}`, wrong);

@@ -31,6 +31,7 @@ export class Chooser {
         }
         this.#say(this.#said);
       } catch (error) {
+        if (!this.#ask) return; // Python is being started again, and then has the picture next
         this.#say(this.#said);
         onProblem(error.message);
       }

@@ -62,9 +62,8 @@ export class Client {
     });
   }
 
-  // End it; what is still waited for is never answered.
   close() {
-    this.#waiting.clear();
+    this.#fail("Python was started again.");
     this.#worker?.terminate();
   }
 

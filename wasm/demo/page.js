@@ -169,6 +169,7 @@ const refresh = latest(async (wanted) => {
       show(answer);
     }
   } catch (error) {
+    if (!ready) return; // Python is being started again
     hide("Python has stopped.");
     fail(error.message);
   }
@@ -243,7 +244,7 @@ async function prove() {
     await client.ask("prove");
     element("status").textContent = proof.finish();
   } catch (error) {
-    element("status").textContent = proof.fail(error.message);
+    if (ready) element("status").textContent = proof.fail(error.message);
   }
   setDisabled(element("prove"), false);
 }

@@ -34,7 +34,7 @@ export function parseUint64(name, text) {
 }
 
 function wholeNumber(written) {
-  if (/^(\d+|0x[0-9a-f_]+)$/i.test(written)) return BigInt(written.replaceAll("_", ""));
+  if (/^(\d+|0x[0-9a-f][0-9a-f_]*)$/i.test(written)) return BigInt(written.replaceAll("_", ""));
   const [, first, operator, last] = written.match(/^(\d+)(e\+?|\s*(?:\^|\*\*)\s*)(\d+)$/i) ?? [];
   if (last === undefined) return null;
   if (last.length > 2) return LARGEST + 1n; // far too large, and slow to work out
