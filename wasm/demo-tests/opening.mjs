@@ -40,7 +40,7 @@ export default {
     assert.ok(announced.some((one) => /^Batch of seed 42, step 0/.test(one)));
     assert.match(announced.at(-1), /^All \d+ canonical batches/);
     // Claim, verdict, and both steps are seen without scrolling.
-    for (const one of ["#headline", "#verdict", "[data-place='0'] .hint", "[data-place='1'] .hint"]) {
+    for (const one of ["#headline", "#verdict", "[data-place='0'] [data-part=digest]", "[data-place='1'] [data-part=digest]"]) {
       const { y, height } = await page.locator(one).boundingBox();
       assert.ok(y + height <= 860, `${one} ends at ${y + height}`);
     }

@@ -93,6 +93,9 @@ export default {
     assert.equal(await page.evaluate(() => navigator.clipboard.readText()), link);
 
     const other = await openPage(new URL(link).hash);
+    assert.match(await text(other, "sent-text"), /a link to a batch: seed 99, step 1,000\.$/);
+    await other.click("#sent-open"); // before Python is there
+    assert.equal(await other.evaluate(() => document.activeElement.id), "stage");
     await untilShown(other, hashOf(configuration), LOADING);
     assert.match(await text(other, "arrival-text"), /seed 99, step 1,000\. .* digest is the one in the link/);
     assert.match(other.url(), /&digest=[0-9a-f]{16}$/);

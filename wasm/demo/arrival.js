@@ -5,9 +5,11 @@ import { element, named } from "./views.js";
 
 let expected = null; // { hash, digest } of the link; the digest may be empty
 
-// hash is the state of the link in its usual form.
-export function arrived(hash, digest) {
+// state is what the link says, hash the same in its usual form.
+export function arrived(state, hash, digest) {
   expected = { hash, digest };
+  element("sent").hidden = false;
+  element("sent-text").textContent = `You came by a link to a batch: ${named(state)}.`;
 }
 
 // The address of this state: that of the link as it came, as long as it is shown.
@@ -27,6 +29,11 @@ export function showArrival(hash, said) {
   element("arrival").dataset.kind = kind;
   element("arrival-text").textContent = `Someone’s batch, by a link: ${named(said.of)}. ${verdict}`;
 }
+
+element("sent-open").addEventListener("click", () => {
+  element("stage").scrollIntoView();
+  element("stage").focus({ preventScroll: true });
+});
 
 element("arrival-compare").addEventListener("click", () => {
   element("other").scrollIntoView({ block: "center" });

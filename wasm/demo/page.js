@@ -45,7 +45,7 @@ function fail(text) {
 function takeAddress(given) {
   let digest;
   ({ state, picture: wantedPicture, digest, problems } = fromHash(given));
-  if (/[#&]g=/.test(given)) arrived(toHash(state, wantedPicture), digest);
+  if (/[#&]g=/.test(given)) arrived(state, toHash(state, wantedPicture), digest);
   if (wantedPicture === picture) wantedPicture = "";
 }
 

@@ -15,6 +15,7 @@ export function showPair(made) {
     const { said } = pair[place];
     const part = (name) => card.querySelector(`[data-part=${name}]`);
     part("time").textContent = `built in ${milliseconds(said.milliseconds)}`;
+    part("time").dataset.kind = "good";
     part("of").textContent = named(said.of);
     part("digest").textContent = said.digest;
   }
