@@ -31,14 +31,14 @@ export async function load(root, tell) {
   let stage = "download";
   const count = (bytes) => tell((loaded += bytes), total, stage);
   const get = async (file) => [file.name, await download(file, count)];
-  const wheels = Promise.all(files.filter((file) => !file.ofPyodide).map(get));
   const modules = Promise.all(
     MODULES.map(async (name) => [name, await (await fetchPart(new URL(`python/${name}`, root))).text()]),
   );
-  // What fails is heard where it is awaited, below.
-  for (const promise of [wheels, modules]) promise.catch(() => {});
-
+  modules.catch(() => {}); // what fails is heard where it is awaited, below
   const contents = new Map(await Promise.all(files.filter((file) => file.ofPyodide).map(get)));
+  // Only now, so that on a slow line Python starts early.
+  const wheels = Promise.all(files.filter((file) => !file.ofPyodide).map(get));
+  wheels.catch(() => {});
   stage = "start";
   tell(loaded, total, stage);
   const pyodide = await start(contents);

@@ -261,8 +261,9 @@ async function begin() {
   chooser.restart(null);
   client?.close();
   client = new Client((news) => {
-    if (news.event === "progress") showProgress(news);
-    else proof?.add(news.line);
+    if (news.event === "proved") proof?.add(news.line);
+    // After a failure what was on its way still arrives.
+    else if (document.body.dataset.state === "loading") showProgress(news);
   });
   try {
     const { versions } = await client.ask("start");
