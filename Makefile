@@ -9,7 +9,7 @@ BIN = $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 SOURCES = $(wildcard onemodel/*/*.pyx onemodel/*/*.pxd onemodel/*/*.h)
 
-.PHONY: test lint build bench stress free-threaded wasm wasm-test wasm-browser-test wasm-benchmark clean
+.PHONY: test lint build bench stress free-threaded wasm wasm-test wasm-browser-test wasm-benchmark page site clean
 
 test: lint
 	$(BIN)/python -m pytest
@@ -59,7 +59,23 @@ wasm-test: wasm
 
 wasm-browser-test: wasm build
 	PYTHON=$(abspath $(BIN))/python node wasm/test-browser.mjs
+	PYTHON=$(abspath $(BIN))/python node wasm/test-examples.mjs
 	PYTHON=$(abspath $(BIN))/python node wasm/test-demo.mjs
+	@! command -v firefox-esr firefox >/dev/null || \
+		PYTHON=$(abspath $(BIN))/python node wasm/test-demo.mjs --browser firefox
+
+# The demo page as a folder that any static host serves: dist/page, or PAGE=FOLDER.
+PAGE ?= dist/page
+export PROJECT_URL PAGE_URL GUIDES_URL
+page: wasm
+	node wasm/demo/publish.mjs $(PAGE)
+
+# The documentation as a static site with the page in it: dist/site, or SITE=FOLDER.
+SITE ?= dist/site
+site: build
+	$(MAKE) page GUIDES_URL=../
+	$(BIN)/pip install --quiet --no-build-isolation --editable '.[docs]'
+	$(BIN)/python tools/build_site.py $(SITE) $(PAGE)
 
 wasm-benchmark: wasm build
 	PYTHON=$(abspath $(BIN))/python node benchmarks/wasm.mjs

@@ -1,6 +1,8 @@
 """Build the Cython kernels. Everything else about the project is in pyproject.toml."""
 
+import os
 import platform
+import re
 import sys
 import sysconfig
 from pathlib import Path
@@ -45,12 +47,43 @@ directives = {
     "auto_pickle": False,  # what can be pickled has its own __reduce__
 }
 
+
+def project_urls():
+    """Return the links of the metadata, where PROJECT_URL says where the project lives."""
+    project = os.environ.get("PROJECT_URL", "").rstrip("/")
+    if not project:
+        return {}
+    return {
+        "Source": project,
+        "Documentation": f"{project}/tree/HEAD/docs",
+        "Changelog": f"{project}/blob/HEAD/CHANGELOG.md",
+        "Issues": f"{project}/issues",
+    }
+
+
+def readme():
+    """Return the README; its relative links lead to the project, since an index has no files."""
+    text = Path("README.md").read_text(encoding="utf-8")
+    project = project_urls().get("Source")
+    if not project:
+        return text
+    kinds = {"": "blob", "!": "raw"}
+    return re.sub(
+        r"(!?)(\[[^\]]*\])\((?![a-z]+:|#)([^)]+)\)",
+        lambda found: f"{found[1]}{found[2]}({project}/{kinds[found[1]]}/HEAD/{found[3]})",
+        text,
+    )
+
+
 EMSCRIPTEN = "emscripten" in sysconfig.get_platform()
 
 # A browser compiles nothing and checks no types, and a page downloads the whole wheel.
 UNUSED_IN_A_BROWSER = ["*.pxd", "*.h", "*.pyi", "README.md"]
 
 setup(
+    long_description=readme(),
+    long_description_content_type="text/markdown",
+    project_urls=project_urls(),
     ext_modules=cythonize(kernels, compiler_directives=directives),
     exclude_package_data={"": UNUSED_IN_A_BROWSER} if EMSCRIPTEN else {},
     options={} if EMSCRIPTEN else {"build_ext": {"parallel": True}},
