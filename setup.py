@@ -20,13 +20,18 @@ FLAGS = ["/O2", "/fp:precise"] if sys.platform == "win32" else ["-O3", "-ffp-con
 if sys.maxsize < 2**32 and platform.machine() in ("i386", "i686", "x86_64"):
     FLAGS += ["-msse2", "-mfpmath=sse"]
 
+EMSCRIPTEN = "emscripten" in sysconfig.get_platform()
+
 HEADERS = sorted(path.as_posix() for path in Path("onemodel").rglob("*.h"))
 
 
 def kernel(path):
     """Return the extension of one .pyx file; a header that changes builds it again."""
     name = ".".join(path.with_suffix("").parts)
-    return Extension(name, [path.as_posix()], extra_compile_args=FLAGS, depends=HEADERS)
+    flags = list(FLAGS)
+    if EMSCRIPTEN and "_simd" not in path.parts:
+        flags.append("-Os")  # a page downloads it, and the loops that count are in _simd
+    return Extension(name, [path.as_posix()], extra_compile_args=flags, depends=HEADERS)
 
 
 kernels = [kernel(path) for path in sorted(Path("onemodel").rglob("*.pyx"))]
@@ -74,8 +79,6 @@ def readme():
         text,
     )
 
-
-EMSCRIPTEN = "emscripten" in sysconfig.get_platform()
 
 # A browser compiles nothing and checks no types, and a page downloads the whole wheel.
 UNUSED_IN_A_BROWSER = ["*.pxd", "*.h", "*.pyi", "README.md"]
