@@ -23,6 +23,7 @@ from onemodel._random.permutation import keyed_order
 from onemodel._random.rng import check_coordinates
 from onemodel._random.streams import ORDER_STREAM
 from onemodel._samplers import draws
+from onemodel._simd.float_mode import DefaultFloatMode
 
 __all__ = ["MixingSampler", "Sampler", "SequentialSampler", "ShuffledSampler"]
 
@@ -267,9 +268,10 @@ def _share(position: int, value: Any) -> float:
 
 def _cumulative(shares: list[float]) -> NDArray[np.float64]:
     """Return running sums over their total, in float64 and in order: no pairwise summation."""
-    running = [shares[0]]
-    for share in shares[1:]:
-        running.append(running[-1] + share)
-    if not math.isfinite(running[-1]):
-        raise ValueError(f"shares must have a finite sum, got {shares}")
-    return np.array([each / running[-1] for each in running], np.float64)
+    with DefaultFloatMode():  # whatever the thread that makes the sampler was set to
+        running = [shares[0]]
+        for share in shares[1:]:
+            running.append(running[-1] + share)
+        if not math.isfinite(running[-1]):
+            raise ValueError(f"shares must have a finite sum, got {shares}")
+        return np.array([each / running[-1] for each in running], np.float64)
