@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onemodel._common.arrays import check_out, image_text
-from onemodel._simd.float_mode import DefaultFloatMode
 from onemodel._simd.pixels import bytes_to_planar
 from onemodel._simd.scale_and_shift import Numbers, scale_and_shift
 
@@ -74,6 +73,5 @@ def convert(
     height, width, channels = pixels.shape
     scale, shift = scale_and_shift(mean, std, channels)
     out = check_out(out, (channels, height, width), np.float32)
-    with DefaultFloatMode():
-        bytes_to_planar(pixels, scale, shift, out)
+    bytes_to_planar(pixels, scale, shift, out)
     return out

@@ -108,7 +108,7 @@ def test_what_a_subclass_says_of_itself_does_not_count():
     for transform in (StretchWidth(0.5, 2), ResizeHeight(4)):
         one = transform(SampleRng(3), Sample(image.view(Liar)))
         assert_same_bytes(one.image, transform(SampleRng(3), Sample(image)).image)
-        with refused(TypeError, "image", "mask"):
+        with refused(TypeError, "image", "masked"):
             transform(SampleRng(3), Sample(np.ma.masked_equal(image, 0)))
 
 

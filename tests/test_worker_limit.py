@@ -85,6 +85,18 @@ def test_builds_that_wait_get_all_workers_at_once(monkeypatch):
     assert np.mean(np.array(levels[4000:]) == 16) > 0.9
 
 
+def test_builds_that_wait_for_nothing_keep_their_workers(monkeypatch):
+    """A consumer that waits while all workers compute: no trial with fewer slows the run."""
+    load = Load(monkeypatch, lambda level: 0.010 / max(1, level), computing=0.95)
+    limit = WorkerLimit(1, 2, 1)
+    levels = load.run(limit, 1000)
+    assert set(levels[levels.index(2) :]) == {2}
+    load.computing = 0.5  # now they take turns, and one builds as fast as two
+    load.period = lambda level: 0.010
+    levels = load.run(limit, 4000)
+    assert np.mean(np.array(levels[2000:]) == 1) > 0.9
+
+
 def test_cores_are_found_one_after_another(monkeypatch):
     """Work that scales over four cores and no further."""
     load = Load(monkeypatch, lambda level: 0.010 / min(max(1, level), 4))

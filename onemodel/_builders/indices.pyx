@@ -249,7 +249,7 @@ def is_unchanged(sampler, base):
     counts as much as another ``batch_indices``.
     """
     names = {name for kind in base.__mro__ for name in vars(kind) if not name.startswith("__")}
-    return is_own(sampler, base, *names)
+    return is_own(sampler, base, *(names - base._made))     # every object has those of its own
 
 
 def index_plan(sampler, seed):

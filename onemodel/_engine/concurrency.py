@@ -27,6 +27,7 @@ MOST_WINDOWS = 64  # between two trials
 BETTER = 0.9  # a further worker must lower the cost of a batch to this part of it
 AS_GOOD = 1.05  # a worker less may raise it to this
 WAITING = 0.5  # a build that computes for less than this part of its time waits for something
+COMPUTING = 0.8  # one that computes for more waits for no other build
 
 
 class WorkerLimit:
@@ -100,9 +101,13 @@ class WorkerLimit:
             self._windows = 0
             levels = range(len(self._levels))
             place = self._place()
-            # Where the consumer waits, both ways are tried by turns: fewer may be faster as well.
+            # Where the consumer waits, both ways are tried by turns: fewer may be faster as well,
+            # but not where builds never wait for each other.
             way = self._way if waited else -1
-            if place + way not in levels and waited:
+            alone = change["python_cpu_seconds"] > COMPUTING * change["python_seconds"]
+            if waited and alone and self.level > 1:
+                way = 1
+            elif waited and place + way not in levels:
                 way = -way
             if place + way in levels:
                 self._before = (self.level, cost)

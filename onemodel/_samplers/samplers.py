@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onemodel._common.arguments import check_flag, items
-from onemodel._common.configured import Argument, Configured, configure
+from onemodel._common.configured import Argument, Configured, configure, mark_made_by_init
 from onemodel._common.describe import shown
 from onemodel._common.integers import TWO_63, check_integer
 from onemodel._random.permutation import keyed_order
@@ -88,11 +88,9 @@ class OrderSampler(Configured):
         self._steps = steps
         self._size: int = arguments["batch_size"] if size is None else size
 
-    def __getattr__(self, name: str) -> Any:
-        # reached only where an attribute is missing
-        if name in self._made:
-            raise TypeError(f"{type(self).__name__} was not initialised: its __init__ must run")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        mark_made_by_init(cls, cls._made)
 
     def __getstate__(self) -> dict[str, Any] | None:
         return {k: value for k, value in self.__dict__.items() if k not in self._made} or None

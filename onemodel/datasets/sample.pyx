@@ -13,6 +13,8 @@ from onemodel._memory.lock cimport lock, unlock, write_word
 
 __all__ = ["Sample"]
 
+cdef object ndarray = np.ndarray
+
 
 cdef class Sample:
     """What ``dataset[i]`` gives on the sample face; it cannot be changed.
@@ -110,9 +112,13 @@ def remake(kind, image, target, label):
 
 cdef object shown(value):
     """Return what a sample shows of a field: of an array a read-only view, else the value."""
-    if not isinstance(value, np.ndarray) or is_masked(value):
-        return value
-    if type(value) is np.ndarray and not value.flags.writeable:
+    if type(value) is ndarray:
+        if not value.flags.writeable:
+            return value
+        view = value.view()
+        view.flags.writeable = False
+        return view
+    if not isinstance(value, ndarray) or is_masked(value):
         return value
     return read_only(value)
 
