@@ -103,7 +103,7 @@ class MadeByInit:
 
     def __get__(self, made, kind=None):
         if made is None:
-            raise AttributeError("an attribute of objects, not of their class")
+            return self
         raise TypeError(f"{type(made).__name__}.__init__ must call super().__init__ first")
 
 
