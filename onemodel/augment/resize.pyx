@@ -163,7 +163,7 @@ cdef Sample resized(Sample sample, given, int64_t height, int64_t width):
     if not there:
         raise MemoryError(f"no memory to resize an image to {height} x {width}")
     image.flags.writeable = False       # as a sample shows it: it needs no view of its own
-    return Sample(image, sample.target, sample.label)
+    return sample.with_image(image)
 
 
 cdef pixels_of(Sample sample):
