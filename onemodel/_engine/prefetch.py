@@ -132,10 +132,11 @@ class Prefetcher:
             # a consumer that waits builds as well, so one processor is its own
             workers = self.workers = min(workers, max(1, processors() - 1))
             start = min(1, workers)
-        elif lane is None and workers > 1:
-            start = 1
-        if start < workers:
-            self._limit = WorkerLimit(0 if automatic and lane is None else 1, workers, start)
+        elif lane is None:
+            start = min(1, workers)
+        if start < workers or (lane is None and workers):
+            # with a lane a consumer that waits builds as well: no need for a trial without workers
+            self._limit = WorkerLimit(0 if lane is None else 1, workers, start)
         self.ring = Ring(entry, lane, depth, start)
         self._set_limit(start)
         _prefetchers[id(self)] = weakref.ref(self, _forget(id(self)))
@@ -189,6 +190,12 @@ class Prefetcher:
         level = self._limit.choose(self.ring.count())
         if level != before:
             self._set_limit(level)
+            self._start_threads()
+
+    def keep_one_worker(self) -> None:
+        """Let there be one worker at least from now on: an event loop does not build."""
+        if self._limit is not None and self._limit.keep_one():
+            self._set_limit(self._limit.level)
             self._start_threads()
 
     def _set_limit(self, level: int) -> None:
@@ -384,6 +391,8 @@ class BatchSequence:
     async def __anext__(self) -> Any:
         """Return the next batch; the event loop runs while a worker builds it."""
         prefetcher = self._prefetcher if self._prefetcher is not None else self._begin()
+        if prefetcher is not None:
+            prefetcher.keep_one_worker()
         if (
             prefetcher is not None
             and prefetcher.ring.workers_alive
