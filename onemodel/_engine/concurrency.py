@@ -20,8 +20,8 @@ __all__ = ["WorkerLimit"]
 #: The numbers of workers that are tried, one after another.
 LEVELS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 
-WINDOW_SECONDS = 0.04  # of one measurement, and
-WINDOW_BATCHES = 16  # at least so many batches, or
+WINDOW_SECONDS = 0.02  # of one measurement, and
+WINDOW_BATCHES = 8  # at least so many batches, or
 LONG_WINDOW_SECONDS = 0.25  # so long with fewer
 MOST_WINDOWS = 64  # between two trials
 BETTER = 0.9  # a further worker must lower the cost of a batch to this part of it
@@ -50,24 +50,30 @@ class WorkerLimit:
         self._windows = 0
         self._pause = 1
         self._trials = 0
-        self._batches = 0
+        self._batches = self._next_look = 0
         self._since = perf_counter()
         self._counted: dict[str, Any] = {}
 
     def restart(self, counted: dict[str, Any]) -> None:
         """Begin a window: time that passed outside of a pass is nobody's."""
-        self._batches = 0
+        self._batches = self._next_look = 0
         self._since = perf_counter()
         self._counted = counted
 
     def due(self) -> bool:
         """Count one batch; whether a window is over."""
         self._batches += 1
+        if self._batches < self._next_look:
+            return False
         if self._settling:
             return self._batches > self.level + 1  # those that were begun before
-        if self._batches >= WINDOW_BATCHES:
-            return perf_counter() - self._since >= WINDOW_SECONDS
-        return perf_counter() - self._since >= LONG_WINDOW_SECONDS
+        # with no worker, or against none, the time between batches counts, which is less even
+        longer = 2 if self.level == 0 or (self._before is not None and self._before[0] == 0) else 1
+        if self._batches < longer * WINDOW_BATCHES:
+            return perf_counter() - self._since >= LONG_WINDOW_SECONDS
+        # a clock asked for each of many short batches would cost as much as they do
+        self._next_look = self._batches + self._batches // 8
+        return perf_counter() - self._since >= longer * WINDOW_SECONDS
 
     def choose(self, counted: dict[str, Any]) -> int:
         """Return the number of workers from now on."""
@@ -78,9 +84,7 @@ class WorkerLimit:
             # not by the batches that were taken: some were built before, some stay
             period *= self._batches / change["python_builds"]
             cost = change["python_seconds"] / change["python_builds"] / self.level
-        self._batches = 0
-        self._since = perf_counter()
-        self._counted = counted
+        self.restart(counted)
         passed = change["wait_seconds"] + change["consumer_seconds"]
         waited = change["wait_seconds"] > 0.05 * passed
         if (
@@ -104,7 +108,10 @@ class WorkerLimit:
         self._windows += 1
         if self._windows >= self._pause:
             self._windows = 0
-            busy = change["consumer_seconds"] > HARDLY_WORKING * passed
+            # a lane's consumer builds as well: a trial without workers costs little there
+            busy = change["python_builds"] > 0 and (
+                change["consumer_seconds"] > HARDLY_WORKING * passed
+            )
             tried = self._next_trial(waited, busy, took_turns)
             if tried is not None:
                 self._before = (self.level, period, cost)
