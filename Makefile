@@ -9,7 +9,8 @@ BIN = $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 SOURCES = $(wildcard onemodel/*/*.pyx onemodel/*/*.pxd onemodel/*/*.h)
 
-.PHONY: test lint build bench stress free-threaded wasm wasm-test wasm-browser-test wasm-benchmark page site clean
+.PHONY: test lint build bench stress fuzz platforms platforms-ci platforms-full sanitizers versions
+.PHONY: free-threaded wasm wasm-test wasm-browser-test wasm-benchmark page site clean
 
 test: lint
 	$(BIN)/python -m pytest
@@ -45,6 +46,29 @@ bench: build
 # Every way to end a run, 200 times each; CI runs each five times, in tests/test_stress.py.
 stress: build
 	$(BIN)/python tools/stress.py
+
+# Damaged tables, states, reports and folders, and kernels beside their twins, SECONDS each.
+SECONDS ?= 60
+fuzz: build
+	$(BIN)/python tools/fuzz.py --seconds $(SECONDS)
+
+# The canonical batches on other machines, compilers and processors: docs/platforms.md.
+platforms-ci: build
+	$(BIN)/python tools/platforms/check.py --ci
+
+platforms: build
+	$(BIN)/python tools/platforms/check.py --write
+
+platforms-full: build sanitizers versions free-threaded
+	$(BIN)/python tools/platforms/check.py --tests all --write
+
+sanitizers: build
+	PYTHON=$(abspath $(BIN))/python tools/platforms/sanitize.sh address
+	PYTHON=$(abspath $(BIN))/python tools/platforms/sanitize.sh thread
+
+# Every Python that is here, with its oldest and its newest NumPy.
+versions:
+	tools/platforms/versions.sh
 
 # The suite on a CPython without the GIL, built from Debian's source package into a cache.
 free-threaded:

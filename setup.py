@@ -10,16 +10,25 @@ from pathlib import Path
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-# -ffp-contract=off: GCC and clang otherwise fuse a * b + c where the target has a fused
-# multiply-add, and a fused product rounds once where the specification rounds twice.
-# These flags are here and not in CFLAGS, which builders replace.
-FLAGS = ["/O2", "/fp:precise"] if sys.platform == "win32" else ["-O3", "-ffp-contract=off", "-g0"]
 
-# The x87 unit, which compilers take for 32-bit x86 by default, rounds to 80 bits: compiler.h
-# refuses it.
-if sys.maxsize < 2**32 and platform.machine() in ("i386", "i686", "x86_64"):
-    FLAGS += ["-msse2", "-mfpmath=sse"]
+def compile_flags(machine, pointer_bits):
+    """Return the compiler's flags for a machine; tools/platforms builds for others with them.
 
+    They are here and not in CFLAGS, which builders replace.
+    """
+    if sys.platform == "win32":
+        return ["/O2", "/fp:precise"]
+    # -ffp-contract=off: GCC and clang otherwise fuse a * b + c where the target has a fused
+    # multiply-add, and a fused product rounds once where the specification rounds twice.
+    flags = ["-O3", "-ffp-contract=off", "-g0"]
+    # The x87 unit, which compilers take for 32-bit x86 by default, rounds to 80 bits: compiler.h
+    # refuses it.
+    if pointer_bits == 32 and machine in ("i386", "i686", "x86_64"):
+        flags += ["-msse2", "-mfpmath=sse"]
+    return flags
+
+
+FLAGS = compile_flags(platform.machine(), 64 if sys.maxsize > 2**32 else 32)
 EMSCRIPTEN = "emscripten" in sysconfig.get_platform()
 
 HEADERS = sorted(path.as_posix() for path in Path("onemodel").rglob("*.h"))
