@@ -100,7 +100,7 @@ def test_what_a_machine_cannot_get_is_named_and_no_failure(tool, monkeypatch, tm
     check, catalog = tool("check"), tool("catalog")
 
     def unavailable(*_):
-        raise check.Unavailable("needs root")
+        raise check.UnavailableError("needs root")
 
     monkeypatch.setattr(check, "Built", unavailable)
     row = check.check(catalog.PLATFORMS["arm64"], tmp_path, tmp_path, tmp_path, [])

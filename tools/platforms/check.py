@@ -44,8 +44,8 @@ KERNELS = [
 ]
 
 
-class Unavailable(Exception):
-    """This machine cannot make a platform: the reason."""
+class UnavailableError(Exception):
+    """Why this machine cannot make a platform."""
 
 
 def run(
@@ -68,13 +68,13 @@ def run(
 def install(packages: tuple[str, ...], log: Path) -> None:
     """Install Debian packages that are missing."""
     if shutil.which("dpkg-query") is None:
-        raise Unavailable("needs Debian's packages")
+        raise UnavailableError("needs Debian's packages")
     asked = run(["dpkg-query", "-W", "-f", "${Package} ${Status}\n", *packages], log)
     missing = [name for name in packages if f"{name} install ok installed" not in asked.stdout]
     if not missing:
         return
     if os.geteuid() != 0:
-        raise Unavailable(f"needs root to install {', '.join(missing)}")
+        raise UnavailableError(f"needs root to install {', '.join(missing)}")
     command = ["apt-get", "install", "--yes", "--no-install-recommends", *missing]
     done = run(command, log, {"DEBIAN_FRONTEND": "noninteractive"})
     if done.returncode:
@@ -82,7 +82,7 @@ def install(packages: tuple[str, ...], log: Path) -> None:
         done = run(command, log, {"DEBIAN_FRONTEND": "noninteractive"})
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["apt-get failed"])[-1]
-        raise Unavailable(f"cannot install {', '.join(missing)}: {reason}")
+        raise UnavailableError(f"cannot install {', '.join(missing)}: {reason}")
 
 
 class Built:
@@ -108,7 +108,7 @@ class Built:
         if not (root / ".whole").exists():
             done = run([HERE / "root.sh", wanted.debian, wanted.suite, root], self.log)
             if done.returncode:
-                raise Unavailable(f"no Debian {wanted.suite} for it: see {self.log}")
+                raise UnavailableError(f"no Debian {wanted.suite} for it: see {self.log}")
         self.env |= {"EMULATOR": wanted.emulator, "TRIPLET": wanted.triplet}
         if wanted.cpu:
             self.env["QEMU_CPU"] = wanted.cpu
@@ -190,7 +190,7 @@ def check(wanted: Platform, source: Path, ours: Path, work: Path, tests: Sequenc
     began = time.monotonic()
     try:
         built = Built(wanted, source, work)
-    except Unavailable as reason:
+    except UnavailableError as reason:
         return Row(wanted.name, skipped=str(reason))
     found = built.verify()
     same = found["same"] == found["total"]
@@ -237,7 +237,7 @@ def main() -> None:
         run([sys.executable, HERE / "tables.py", "write", ours], log, {"PYTHONPATH": str(CHECKOUT)})
         for name in names:
             wanted = PLATFORMS[name]
-            # the kernels' tests need not run again for every flag; another processor is another path
+            # in CI flags get the batches alone: what tests look at is another processor
             kernels = KERNELS if wanted.debian == "arm64" or not given.ci else []
             tests = {"none": [], "kernels": kernels, "all": ["tests"]}[given.tests]
             rows.append(check(wanted, source, ours, work, tests))

@@ -23,6 +23,7 @@ def faults(objdump: str, package: Path) -> list[str]:
 
     Args:
         objdump: the command that disassembles for arm64.
+        package: the folder that holds it.
     """
     found = []
     for path in sorted((package / "onemodel").rglob("*.so")):
