@@ -9,7 +9,8 @@ BIN = $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 SOURCES = $(wildcard onemodel/*/*.pyx onemodel/*/*.pxd onemodel/*/*.h)
 
-.PHONY: test lint build bench stress free-threaded wasm wasm-test wasm-browser-test wasm-benchmark clean
+.PHONY: test lint build bench stress fuzz platforms platforms-ci platforms-full sanitizers versions
+.PHONY: free-threaded wasm wasm-test wasm-browser-test wasm-benchmark page site clean
 
 test: lint
 	$(BIN)/python -m pytest
@@ -46,6 +47,29 @@ bench: build
 stress: build
 	$(BIN)/python tools/stress.py
 
+# Damaged tables, states, reports and folders, and kernels beside their twins, SECONDS each.
+SECONDS ?= 60
+fuzz: build
+	$(BIN)/python tools/fuzz.py --seconds $(SECONDS)
+
+# The canonical batches on other machines, compilers and processors: docs/platforms.md.
+platforms-ci: build
+	$(BIN)/python tools/platforms/check.py --ci
+
+platforms: build
+	$(BIN)/python tools/platforms/check.py --write
+
+platforms-full: build sanitizers versions free-threaded
+	$(BIN)/python tools/platforms/check.py --tests all --write
+
+sanitizers: build
+	PYTHON=$(abspath $(BIN))/python tools/platforms/sanitize.sh address
+	PYTHON=$(abspath $(BIN))/python tools/platforms/sanitize.sh thread
+
+# Every Python that is here, with its oldest and its newest NumPy.
+versions:
+	tools/platforms/versions.sh
+
 # The suite on a CPython without the GIL, built from Debian's source package into a cache.
 free-threaded:
 	tools/free-threaded.sh
@@ -59,7 +83,23 @@ wasm-test: wasm
 
 wasm-browser-test: wasm build
 	PYTHON=$(abspath $(BIN))/python node wasm/test-browser.mjs
+	PYTHON=$(abspath $(BIN))/python node wasm/test-examples.mjs
 	PYTHON=$(abspath $(BIN))/python node wasm/test-demo.mjs
+	@! command -v firefox-esr firefox >/dev/null || \
+		PYTHON=$(abspath $(BIN))/python node wasm/test-demo.mjs --browser firefox
+
+# The demo page as a folder that any static host serves: dist/page, or PAGE=FOLDER.
+PAGE ?= dist/page
+export PROJECT_URL PAGE_URL GUIDES_URL
+page: wasm
+	node wasm/demo/publish.mjs $(PAGE)
+
+# The documentation as a static site with the page in it: dist/site, or SITE=FOLDER.
+SITE ?= dist/site
+site: build
+	$(MAKE) page GUIDES_URL=../
+	$(BIN)/pip install --quiet --no-build-isolation --editable '.[docs]'
+	$(BIN)/python tools/build_site.py $(SITE) $(PAGE)
 
 wasm-benchmark: wasm build
 	PYTHON=$(abspath $(BIN))/python node benchmarks/wasm.mjs

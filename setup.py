@@ -1,6 +1,8 @@
 """Build the Cython kernels. Everything else about the project is in pyproject.toml."""
 
+import os
 import platform
+import re
 import sys
 import sysconfig
 from pathlib import Path
@@ -8,15 +10,26 @@ from pathlib import Path
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-# -ffp-contract=off: GCC and clang otherwise fuse a * b + c where the target has a fused
-# multiply-add, and a fused product rounds once where the specification rounds twice.
-# These flags are here and not in CFLAGS, which builders replace.
-FLAGS = ["/O2", "/fp:precise"] if sys.platform == "win32" else ["-O3", "-ffp-contract=off", "-g0"]
 
-# The x87 unit, which compilers take for 32-bit x86 by default, rounds to 80 bits: compiler.h
-# refuses it.
-if sys.maxsize < 2**32 and platform.machine() in ("i386", "i686", "x86_64"):
-    FLAGS += ["-msse2", "-mfpmath=sse"]
+def compile_flags(machine, pointer_bits):
+    """Return the compiler's flags for a machine; tools/platforms builds for others with them.
+
+    They are here and not in CFLAGS, which builders replace.
+    """
+    if sys.platform == "win32":
+        return ["/O2", "/fp:precise"]
+    # -ffp-contract=off: GCC and clang otherwise fuse a * b + c where the target has a fused
+    # multiply-add, and a fused product rounds once where the specification rounds twice.
+    flags = ["-O3", "-ffp-contract=off", "-g0"]
+    # The x87 unit, which compilers take for 32-bit x86 by default, rounds to 80 bits: compiler.h
+    # refuses it.
+    if pointer_bits == 32 and machine in ("i386", "i686", "x86_64"):
+        flags += ["-msse2", "-mfpmath=sse"]
+    return flags
+
+
+FLAGS = compile_flags(platform.machine(), 64 if sys.maxsize > 2**32 else 32)
+EMSCRIPTEN = "emscripten" in sysconfig.get_platform()
 
 HEADERS = sorted(path.as_posix() for path in Path("onemodel").rglob("*.h"))
 
@@ -24,7 +37,12 @@ HEADERS = sorted(path.as_posix() for path in Path("onemodel").rglob("*.h"))
 def kernel(path):
     """Return the extension of one .pyx file; a header that changes builds it again."""
     name = ".".join(path.with_suffix("").parts)
-    return Extension(name, [path.as_posix()], extra_compile_args=FLAGS, depends=HEADERS)
+    flags = list(FLAGS)
+    if EMSCRIPTEN and "_simd" not in path.parts:
+        # A page downloads it, and the loops that count are in _simd. The builder for browsers
+        # adds an -O of its own at the end; the compiler itself takes the one behind -Xclang.
+        flags += ["-Xclang", "-Oz"]
+    return Extension(name, [path.as_posix()], extra_compile_args=flags, depends=HEADERS)
 
 
 kernels = [kernel(path) for path in sorted(Path("onemodel").rglob("*.pyx"))]
@@ -45,12 +63,41 @@ directives = {
     "auto_pickle": False,  # what can be pickled has its own __reduce__
 }
 
-EMSCRIPTEN = "emscripten" in sysconfig.get_platform()
+
+def project_urls():
+    """Return the links of the metadata, where PROJECT_URL says where the project lives."""
+    project = os.environ.get("PROJECT_URL", "").rstrip("/")
+    if not project:
+        return {}
+    return {
+        "Source": project,
+        "Documentation": f"{project}/tree/HEAD/docs",
+        "Changelog": f"{project}/blob/HEAD/CHANGELOG.md",
+        "Issues": f"{project}/issues",
+    }
+
+
+def readme():
+    """Return the README; its relative links lead to the project, since an index has no files."""
+    text = Path("README.md").read_text(encoding="utf-8")
+    project = project_urls().get("Source")
+    if not project:
+        return text
+    kinds = {"": "blob", "!": "raw"}
+    return re.sub(
+        r"(!?)(\[[^\]]*\])\((?![a-z]+:|#)([^)]+)\)",
+        lambda found: f"{found[1]}{found[2]}({project}/{kinds[found[1]]}/HEAD/{found[3]})",
+        text,
+    )
+
 
 # A browser compiles nothing and checks no types, and a page downloads the whole wheel.
 UNUSED_IN_A_BROWSER = ["*.pxd", "*.h", "*.pyi", "README.md"]
 
 setup(
+    long_description=readme(),
+    long_description_content_type="text/markdown",
+    project_urls=project_urls(),
     ext_modules=cythonize(kernels, compiler_directives=directives),
     exclude_package_data={"": UNUSED_IN_A_BROWSER} if EMSCRIPTEN else {},
     options={} if EMSCRIPTEN else {"build_ext": {"parallel": True}},

@@ -1,5 +1,9 @@
 """The training data loader whose every batch can be replayed, anywhere."""
 
+from onemodel._common import require_compiled
+
+require_compiled()  # before anything asks for a compiled module
+
 from onemodel import augment, datasets, image, transforms
 from onemodel._batch.digest import digest
 from onemodel._batch.key import BatchKey

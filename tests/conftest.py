@@ -21,7 +21,8 @@ settings.load_profile("suite")
 IN_BROWSER = sys.platform in ("emscripten", "wasi")
 
 
-LIMIT = 300  # seconds for one test, of which the slowest needs some ten
+# Seconds for one test, of which the slowest needs some ten; an emulator has more.
+LIMIT = int(os.environ.get("ONEMODEL_TEST_LIMIT", "300"))
 SLOW_LIMIT = 900  # for one that runs a framework
 STDERR = pytest.StashKey[object]()
 

@@ -436,7 +436,7 @@ def test_without_these_arguments_nothing_changed():
     )
     assert repr(explicit) == text
     state = DataLoader(SAMPLES, 4, collate=collate).state_dict()
-    assert state["collator"] == text
+    assert state == DataLoader(SAMPLES, 4, collate=explicit).state_dict()
     DataLoader(SAMPLES, 4, collate=explicit).load_state_dict(state)
 
 

@@ -332,7 +332,7 @@ def test_a_method_that_raises_spoils_no_state():
 
 def test_shared_and_equal_values_have_one_text():
     """A pickle, or a memory-mapped copy as joblib makes them, is the same value."""
-    table = np.arange(5)
+    table = np.arange(5, dtype=np.int64)
     for value in ([table, table], {"a": table, "b": [table]}, Scale(table)):
         assert both(value) == both(pickle.loads(pickle.dumps(value)))
     assert text_of([table, table]) == text_of([table, table.copy()])

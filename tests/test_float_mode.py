@@ -20,10 +20,13 @@ from onemodel import (
     Compose,
     DataLoader,
     ImageBatchCollator,
+    MixingSampler,
     Sample,
     WeightedSampler,
     digest,
+    image,
 )
+from onemodel._simd import scale_and_shift
 from onemodel._simd.float_mode import DefaultFloatMode
 from onemodel.augment import Blur, GainOffset
 from onemodel.transforms import Mixup, Normalize, OneHot
@@ -206,3 +209,29 @@ def test_a_weighted_sampler_is_the_same_in_every_mode(replacement, mode, mxcsr):
     with mode_of(mxcsr, MODES[mode]):
         found = drawn()
     assert found == expected
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_shares_are_divided_alike_in_every_mode(mode, mxcsr):
+    """Each number is the seventh of the one before it, also where that is subnormal."""
+    shares = [7.0**-power for power in range(360, 0, -1)]
+    expected = MixingSampler([3] * 360, shares, 4).sources[0]
+    with mode_of(mxcsr, MODES[mode]):
+        found = MixingSampler([3] * 360, shares, 4).sources[0]
+    assert found.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("means", [0.1, 1e-39])
+def test_pixels_are_converted_alike_in_every_mode(means, mode, mxcsr):
+    """The numbers are remembered for all threads, so here they are new ones each time."""
+    pixels = np.arange(256, dtype=np.uint8).reshape(16, 16)
+
+    def converted():
+        scale_and_shift._remembered.cache_clear()
+        return image.gray8_to_planar(pixels, means, 0.3)
+
+    expected = converted()
+    with mode_of(mxcsr, MODES[mode]):
+        found = converted()
+    assert found.tobytes() == expected.tobytes()

@@ -623,6 +623,16 @@ def test_check_finds_other_changes(tmp_path):
     assert "manifest.json: expected format" in problem
 
 
+def test_check_finds_a_manifest_without_its_own_digest(tmp_path):
+    directory = tmp_path / "table"
+    gray_table().save(directory)
+    content = json.loads((directory / "manifest.json").read_text())
+    del content["sha256"]
+    (directory / "manifest.json").write_text(json.dumps(content))
+    (problem,) = table_files.check_table(directory)
+    assert "manifest.json: expected SHA-256 none" in problem
+
+
 def test_a_table_without_digests_opens(tmp_path):
     directory = tmp_path / "table"
     gray_table().save(directory)

@@ -51,6 +51,7 @@ def samples_loader(**options):
 MADE = {
     om.ArrayDataset: [om.ArrayDataset(np.arange(4)), om.ArrayDataset(IMAGES, np.arange(20))],
     om.BatchKey: [om.BatchKey(1, 2, 3, 0, np.arange(3))],
+    om.BudgetSampler: [om.BudgetSampler([3, 1, 2], 6)],
     om.BucketedSampler: [om.BucketedSampler([3, 1, 2], 2, pool_batches=1, shuffle_slots=True)],
     om.BufferPool: [om.BufferPool()],
     om.Compose: [om.Compose([named, augment.Invert()])],
@@ -63,6 +64,7 @@ MADE = {
     om.SampleRng: [om.SampleRng(5)],
     om.SequentialSampler: [om.SequentialSampler(5, 2)],
     om.ShuffledSampler: [om.ShuffledSampler(5, 2, drop_last=False)],
+    om.WeightedSampler: [om.WeightedSampler([3, 1], 2)],
     augment.Blur: [augment.Blur()],
     augment.Erase: [augment.Erase()],
     augment.GainOffset: [augment.GainOffset((1, 2))],
@@ -74,6 +76,7 @@ MADE = {
     augment.StretchWidth: [augment.StretchWidth()],
     datasets.Columns: [datasets.ImageTable.from_samples(LINES).columns],
     datasets.DigitLines: [LINES],
+    datasets.Items: [datasets.Items(range(4)), datasets.Items(range(4), on_error="substitute")],
     datasets.ImageTable: [
         datasets.ImageTable.from_samples(LINES),
         datasets.ImageTable.from_samples(LINES)[3:7],
@@ -86,7 +89,8 @@ MADE = {
     transforms.RandomCrop: [transforms.RandomCrop(1)],
     transforms.RandomHorizontalFlip: [transforms.RandomHorizontalFlip()],
 }
-NOT_MADE = {augment.NativeAugmentation, om.Sampler}
+# tar files are made where they are tested
+NOT_MADE = {augment.NativeAugmentation, datasets.TarItems, om.Sampler}
 
 PROTOCOLS = range(2, pickle.HIGHEST_PROTOCOL + 1)
 WAYS = {

@@ -183,13 +183,15 @@ def test_an_error_while_an_epoch_is_planned_arrives(workers, monkeypatch):
     monkeypatch.setattr(BucketedSampler, "_build", late)
     sampler = BucketedSampler(range(40), 4)  # too small to be planned ahead
     with DataLoader(ArrayDataset(np.arange(40)), sampler=sampler, workers=workers) as loader:
-        steps = loader.steps(0)
-        taken = [integers(next(steps)) for _ in range(10)]
-        with refused(TimeoutError, 17, "global step 10"):
-            next(steps)
+        steps, taken = loader.steps(0), []
+        with pytest.raises(TimeoutError, match="17") as caught:
+            taken.extend(map(integers, steps))
+        failed = len(taken)  # beside a worker the consumer may be the first who asks for the plan
+        assert failed == 10 if workers == 0 else 10 <= failed < 20
+        assert any(f"global step {failed}" in note for note in caught.value.__notes__)
         assert raised
-        steps = loader.steps(10)
-        taken += [integers(next(steps)) for _ in range(10)]
+        steps = loader.steps(failed)
+        taken += [integers(next(steps)) for _ in range(20 - failed)]
     expected = BucketedSampler(range(40), 4)
     assert taken == [integers(expected.batch_indices(0, *divmod(g, 10))) for g in range(20)]
 

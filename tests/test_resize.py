@@ -108,7 +108,7 @@ def test_what_a_subclass_says_of_itself_does_not_count():
     for transform in (StretchWidth(0.5, 2), ResizeHeight(4)):
         one = transform(SampleRng(3), Sample(image.view(Liar)))
         assert_same_bytes(one.image, transform(SampleRng(3), Sample(image)).image)
-        with refused(TypeError, "image", "mask"):
+        with refused(TypeError, "image", "masked"):
             transform(SampleRng(3), Sample(np.ma.masked_equal(image, 0)))
 
 
@@ -144,6 +144,45 @@ def test_the_loader_takes_them_as_transforms():
         assert list(first.labels) == [20, 31, 32, 64]
         assert len(set(first.widths)) > 1
         assert loader.digest(0) == loader.digest(0)
+
+
+@pytest.mark.parametrize(
+    ("target", "label", "word"),
+    [
+        ([True], 1, "target"),
+        ([2**31], 1, "target"),
+        (np.zeros((1, 1), np.int32), 1, "target"),
+        (np.ma.masked_equal([1, 2], 2), 1, "masked"),
+        ([1], 2**31, "label"),
+        ([1], "1", "label"),
+    ],
+)
+def test_what_is_wrong_with_a_target_is_said_of_the_new_sample(target, label, word):
+    image = np.ones((1, 4, 6), np.float32)
+    samples = [Sample(image, [1]), Sample(image, target, label)]
+    with (
+        DataLoader(
+            samples, 2, transform=StretchWidth(2, 2), collate=ImageBatchCollator()
+        ) as loader,
+        refused((TypeError, ValueError), word, "slot 1"),
+    ):
+        loader[0]
+
+
+def test_targets_come_along_whatever_their_dtype():
+    image = np.ones((1, 4, 6), np.float32)
+    samples = [
+        Sample(image, target, 7)
+        for target in ([3, 1], (4,), np.array([5, 6], ">i8"), np.array([9, 9, 9], np.uint8), [])
+    ]
+    batches = []
+    for transform in (None, StretchWidth(1, 1)):
+        with DataLoader(samples, 5, transform=transform, collate=ImageBatchCollator()) as loader:
+            batches += [loader[0], loader[0]]
+    for batch in batches:
+        assert batch.targets.tolist() == [3, 1, 4, 5, 6, 9, 9, 9]
+        assert batch.target_lengths.tolist() == [2, 1, 2, 3, 0]
+        assert set(batch.labels) == {7}
 
 
 def test_settings_are_shown_exactly_and_pickled():

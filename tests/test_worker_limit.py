@@ -85,6 +85,51 @@ def test_builds_that_wait_get_all_workers_at_once(monkeypatch):
     assert np.mean(np.array(levels[4000:]) == 16) > 0.9
 
 
+def test_builds_that_wait_for_nothing_keep_their_workers(monkeypatch):
+    """A consumer that waits while all workers compute: no trial with fewer slows the run."""
+    load = Load(monkeypatch, lambda level: 0.010 / max(1, level), computing=0.95)
+    limit = WorkerLimit(1, 2, 1)
+    levels = load.run(limit, 1000)
+    assert set(levels[levels.index(2) :]) == {2}
+    load.computing = 0.5  # now they take turns, and one builds as fast as two
+    load.period = lambda level: 0.010
+    levels = load.run(limit, 4000)
+    assert np.mean(np.array(levels[2000:]) == 1) > 0.9
+
+
+def test_an_idle_consumer_builds_what_workers_would_only_hand_over(monkeypatch):
+    """Python that takes turns: each batch of a worker costs a hand-over more."""
+    load = Load(monkeypatch, lambda level: 0.002 if level == 0 else 0.0023, computing=0.95)
+    for highest in (1, 2, 4):
+        levels = load.run(WorkerLimit(0, highest, 1), 4000)
+        assert np.mean(np.array(levels[1000:]) == 0) > 0.9
+
+
+def test_a_consumer_with_work_of_its_own_keeps_a_worker(monkeypatch):
+    """Builds a little longer than a step: without a worker both would add up."""
+    load = Load(monkeypatch, lambda level: 0.010, consumer=0.006, computing=0.95)
+    for highest in (1, 2):
+        assert 0 not in load.run(WorkerLimit(0, highest, 1), 2000)
+
+
+def test_workers_that_release_the_gil_are_found_from_none(monkeypatch):
+    """One worker brings a tenth, two bring half of the time."""
+    load = Load(monkeypatch, lambda level: (0.010, 0.0095, 0.0055)[level], computing=0.95)
+    limit = WorkerLimit(0, 2, 1)
+    limit.level = 0
+    levels = load.run(limit, 2000)
+    assert np.mean(np.array(levels[1000:]) == 2) > 0.9
+
+
+def test_an_event_loop_keeps_a_worker(monkeypatch):
+    load = Load(monkeypatch, lambda level: 0.002 if level == 0 else 0.0023, computing=0.95)
+    limit = WorkerLimit(0, 2, 1)
+    load.run(limit, 1000)
+    assert limit.keep_one()
+    assert not limit.keep_one()
+    assert 0 not in load.run(limit, 2000)
+
+
 def test_cores_are_found_one_after_another(monkeypatch):
     """Work that scales over four cores and no further."""
     load = Load(monkeypatch, lambda level: 0.010 / min(max(1, level), 4))

@@ -12,20 +12,13 @@ package=python3.13
 cache=${ONEMODEL_CPYTHON_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/onemodel-cpython}
 prefix=$cache/$package-nogil
 
-# The mirror is the machine's own: no host is written here.
-debian_mirror() {
-    apt-get indextargets --format '$(ORIGIN)|$(LABEL)|$(REPO_URI)' |
-        sed -n 's/^Debian|Debian|//p' | sort -u | sed -n 1p
-}
+. tools/debian_mirror.sh
 
 build_python() {
     local work apt mirror source
     work=$(mktemp -d)
-    mirror=$(debian_mirror)
-    # cloud images name a local file that lists mirrors
-    [[ $mirror != mirror+file:* ]] ||
-        mirror=$(grep -m 1 -oE '^[^#[:space:]]+' "${mirror#mirror+file:}")
-    [[ -n $mirror ]] || { echo "apt's sources on this machine name no Debian mirror" >&2; exit 1; }
+    mirror=$(debian_mirror) ||
+        { echo "apt's sources on this machine name no Debian mirror" >&2; exit 1; }
     mkdir -p "$work"/{lists/partial,archives/partial,build} "$cache"
     echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main" \
         >"$work/sources.list"

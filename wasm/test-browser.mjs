@@ -7,35 +7,14 @@
 // the browser (default: the machine's).
 
 import { execFileSync } from "node:child_process";
-import { existsSync } from "node:fs";
-import { createRequire } from "node:module";
 import { join } from "node:path";
+import { launch } from "./lib/browsers.mjs";
 import { exitOnError } from "./lib/errors.mjs";
-import { nodeModules, numpyWheel, onemodelWheel, pyodideFolder, wasmFolder } from "./lib/paths.mjs";
+import { numpyWheel, onemodelWheel, pyodideFolder, wasmFolder } from "./lib/paths.mjs";
 import { serve } from "./lib/server.mjs";
 
 const FEWEST_BATCHES = 200;
 const LIMIT_SECONDS = 300;
-
-// Chromium refuses to run as root inside its own sandbox; the page is this folder's own.
-// The rest keeps it from looking for a network that may not be there.
-const CHROMIUM_ARGUMENTS = [
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--disable-sync",
-  "--disable-component-update",
-  "--disable-background-networking",
-  "--no-first-run",
-];
-
-function findChromium() {
-  const known = [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser",
-    "/usr/bin/google-chrome"];
-  const found = known.find((path) => path && existsSync(path));
-  if (!found) throw new Error("no Chromium found: install it, or name it in CHROMIUM");
-  return found;
-}
 
 function nativeReport() {
   const script = join(wasmFolder, "native_digests.py");
@@ -48,17 +27,13 @@ function nativeReport() {
 }
 
 async function browserReport() {
-  const { chromium } = createRequire(join(nodeModules, "/"))("playwright-core");
   const server = await serve({
     "/": join(wasmFolder, "browser"),
     "/pyodide/": pyodideFolder,
     "/numpy.whl": numpyWheel(),
     "/onemodel.whl": onemodelWheel(),
   });
-  const browser = await chromium.launch({
-    executablePath: findChromium(),
-    args: CHROMIUM_ARGUMENTS,
-  });
+  const browser = await launch("chromium");
   try {
     const page = await browser.newPage();
     const complaints = [];

@@ -33,7 +33,7 @@ from onemodel.augment.protocol cimport Chain
 from onemodel.datasets.columns cimport Columns
 from onemodel.datasets.sample cimport Sample, is_resolved
 
-from onemodel._builders.caught import caught
+from onemodel._batch.caught import caught
 from onemodel._collate.image_batch import ImageBatch
 
 __all__ = ["image_lane"]

@@ -22,7 +22,7 @@ from onemodel._samplers.draws cimport draw_slots, draw_weighted_slots
 from onemodel._simd.dispatch cimport loops
 from onemodel._simd.feistel cimport Feistel, feistel, unpermute
 
-from onemodel._builders.caught import caught
+from onemodel._batch.caught import caught
 from onemodel._common.overrides import is_own
 from onemodel._samplers.bucketing import BucketedSampler
 from onemodel._samplers.budget import BudgetSampler
@@ -249,7 +249,7 @@ def is_unchanged(sampler, base):
     counts as much as another ``batch_indices``.
     """
     names = {name for kind in base.__mro__ for name in vars(kind) if not name.startswith("__")}
-    return is_own(sampler, base, *names)
+    return is_own(sampler, base, *(names - base._made))     # every object has those of its own
 
 
 def index_plan(sampler, seed):

@@ -58,9 +58,9 @@ def stack_items(items: list[Any], indices: NDArray[np.int64], pool: BufferPool) 
     Raises:
         TypeError, ValueError: naming the dataset index of the item that does not fit.
 
-    >>> stack_items([(1, [2.0]), (3, [4.0])], np.array([0, 1]), BufferPool())
-    (array([1, 3]), array([[2.],
-           [4.]]))
+    >>> numbers, rows = stack_items([(1, [2.0]), (3, [4.0])], np.array([0, 1]), BufferPool())
+    >>> numbers.tolist(), rows.tolist()
+    ([1, 3], [[2.0], [4.0]])
     """
     first = items[0]
     if isinstance(first, dict):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onemodel._batch.caught import take_caught
 from onemodel._batch.key import BatchKey
 from onemodel._batch.notes import note_step
 from onemodel._batch.structure import map_arrays
-from onemodel._builders.caught import take_caught
 from onemodel._builders.indices import are_indices
 from onemodel._common.describe import describe
 from onemodel._simd.float_mode import DefaultFloatMode
@@ -128,7 +129,7 @@ class StepBuilder:
 
     def check_length(self) -> None:
         """Raise a ValueError if the dataset's length is another one now."""
-        length = len(self.dataset)
+        length = _length(self.dataset)
         if length != self.length:
             raise ValueError(
                 f"dataset must keep its length of {self.length} items, which it had when the "
@@ -142,12 +143,24 @@ _NONE: NDArray[np.int64] = np.empty(0, np.int64)
 def dataset_length(dataset: Any) -> int:
     """Return the dataset's length, at least 1."""
     try:
-        length = len(dataset)
+        length = _length(dataset)
     except TypeError:
         raise TypeError(f"dataset must have a len, got {type(dataset).__name__}") from None
     if length < 1:
         raise ValueError(f"dataset must have at least one item, got {length}")
     return length
+
+
+def _length(dataset: Any) -> int:
+    try:
+        return len(dataset)
+    except OverflowError:
+        # `len` gives no more than fits in a pointer: 2**31 - 1 in a browser.
+        bits = sys.maxsize.bit_length()
+        raise ValueError(
+            f"len(dataset) must be in [1, 2**{bits}) in a Python of {bits + 1} bits, "
+            f"got {type(dataset).__len__(dataset)}"
+        ) from None
 
 
 def _check_batch_indices(indices: Any, length: int, sampler: Any) -> NDArray[np.int64]:

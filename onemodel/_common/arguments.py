@@ -192,8 +192,3 @@ def items(value: Any) -> list[Any] | None:
         return list(value)
     except TypeError:  # no sequence; or an array of rank 0
         return None
-
-
-def call_text(made: object, arguments: dict[str, Any]) -> str:
-    shown = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
-    return f"{type(made).__name__}({shown})"

@@ -72,7 +72,7 @@ def check_out(out: Any, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
     if out is None:
         return np.empty(shape, dtype)
     if isinstance(out, np.ndarray) and not is_masked(out):
-        array = np.asarray(out)
+        array = out if type(out) is np.ndarray else np.asarray(out)
         # carray: C-contiguous, aligned and writable
         if array.dtype == dtype and array.shape == shape and array.flags.carray:
             return array

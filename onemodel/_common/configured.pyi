@@ -1,7 +1,14 @@
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from typing import Any, Generic, NoReturn, TypeVar, overload
 
-__all__ = ["Argument", "Configured", "added_attributes", "configure", "rebuild"]
+__all__ = [
+    "Argument",
+    "Configured",
+    "added_attributes",
+    "configure",
+    "mark_made_by_init",
+    "rebuild",
+]
 
 _T = TypeVar("_T")
 
@@ -19,6 +26,10 @@ class Argument(Generic[_T]):
     def __set__(self, made: Configured, value: Any) -> NoReturn: ...
     def __delete__(self, made: Configured) -> NoReturn: ...
 
+class MadeByInit:
+    def __get__(self, made: Any, kind: type | None = None) -> Any: ...
+
 def configure(made: Configured, owner: type, arguments: dict[str, Any]) -> int: ...
+def mark_made_by_init(kind: type, names: Iterable[str]) -> None: ...
 def rebuild(kind: type, owner: type, arguments: dict[str, Any]) -> Any: ...
 def added_attributes(made: object, own: Container[str]) -> Any: ...

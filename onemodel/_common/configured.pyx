@@ -8,7 +8,9 @@ cimport cython
 
 from types import MappingProxyType
 
-__all__ = ["Argument", "Configured", "added_attributes", "configure", "rebuild"]
+__all__ = [
+    "Argument", "Configured", "added_attributes", "configure", "mark_made_by_init", "rebuild"
+]
 
 
 cdef class Configured:
@@ -89,6 +91,35 @@ class Argument:
 
     def __delete__(self, made):
         raise AttributeError(f"{self.name} is read-only: make another {type(made).__name__}")
+
+
+@cython.binding(True)
+class MadeByInit:
+    """Stands in a class for an attribute that only ``__init__`` makes, until an object has it.
+
+    An object's own attribute goes before it, so reading one costs nothing more. A ``__getattr__``
+    would slow down every attribute of the class.
+    """
+
+    def __get__(self, made, kind=None):
+        if made is None:
+            return self
+        raise TypeError(f"{type(made).__name__}.__init__ must call super().__init__ first")
+
+
+def mark_made_by_init(kind, names):
+    """Let reading one of the attributes raise TypeError where the ``__init__`` never ran.
+
+    >>> class Dataset:
+    ...     def __init__(self):
+    ...         self.length = 3
+    >>> mark_made_by_init(Dataset, {"length"})
+    >>> Dataset().length
+    3
+    """
+    for name in names:
+        if not hasattr(kind, name):
+            setattr(kind, name, MadeByInit())
 
 
 def rebuild(kind, owner, arguments):

@@ -126,16 +126,16 @@ class Prefetcher:
         self.refused = 0
         self.busy = False  # a pass uses it
         self._window = window
-        self._limit: WorkerLimit | None = None
+        self.limit: WorkerLimit | None = None
         start = workers
         if automatic and lane is not None:
-            # a consumer that waits builds as well, so one processor is its own
-            workers = self.workers = min(workers, max(1, processors() - 1))
+            # more than one for each processor cannot bring anything: nothing in a lane waits
+            workers = self.workers = min(workers, processors())
             start = min(1, workers)
-        elif lane is None and workers > 1:
-            start = 1
-        if start < workers:
-            self._limit = WorkerLimit(0 if automatic and lane is None else 1, workers, start)
+        elif lane is None:
+            start = min(1, workers)
+        if workers and (automatic or lane is None):
+            self.limit = WorkerLimit(0, workers, start)
         self.ring = Ring(entry, lane, depth, start)
         self._set_limit(start)
         _prefetchers[id(self)] = weakref.ref(self, _forget(id(self)))
@@ -143,12 +143,7 @@ class Prefetcher:
     @property
     def level(self) -> int:
         """How many workers may build at once now."""
-        return self.workers if self._limit is None else self._limit.level
-
-    @property
-    def is_measured(self) -> bool:
-        """Whether the number of workers is chosen while the loader runs."""
-        return self._limit is not None
+        return self.workers if self.limit is None else self.limit.level
 
     def begin(self, run: Pass) -> int:
         """Let the threads build the steps of a pass; return its number."""
@@ -158,8 +153,8 @@ class Prefetcher:
         number = self.ring.attach(
             run.start % TWO_64, min(steps, most), min(ahead, most - min(steps, most))
         )
-        if self._limit is not None:
-            self._limit.restart(self.ring.count())
+        if self.limit is not None:
+            self.limit.restart(self.ring.count())
         if self._planner is not None:
             self._end = TWO_64 if run.goes_on else run.stop
             self.plan_at = run.start
@@ -182,13 +177,18 @@ class Prefetcher:
             self.planning = None
 
     def measure(self) -> None:
-        """Count one batch; change the number of workers where that shortens the run."""
-        if self._limit is None or not self._limit.due():
-            return
-        before = self._limit.level
-        level = self._limit.choose(self.ring.count())
+        """Change the number of workers where that shortens the run."""
+        assert self.limit is not None
+        before = self.limit.level
+        level = self.limit.choose(self.ring.count())
         if level != before:
             self._set_limit(level)
+            self._start_threads()
+
+    def keep_one_worker(self) -> None:
+        """Let there be one worker at least from now on: an event loop does not build."""
+        if self.limit is not None and self.limit.keep_one():
+            self._set_limit(self.limit.level)
             self._start_threads()
 
     def _set_limit(self, level: int) -> None:
@@ -323,7 +323,8 @@ class BatchSequence:
                     raise error
                 if self._finish is not None:
                     batch = self._finish(batch, step)
-                if prefetcher.is_measured:
+                limit = prefetcher.limit
+                if limit is not None and limit.due():
                     prefetcher.measure()
         except BaseException as error:
             # Without waiting for the workers: Ctrl-C must not hang on a slow dataset.
@@ -384,6 +385,8 @@ class BatchSequence:
     async def __anext__(self) -> Any:
         """Return the next batch; the event loop runs while a worker builds it."""
         prefetcher = self._prefetcher if self._prefetcher is not None else self._begin()
+        if prefetcher is not None:
+            prefetcher.keep_one_worker()
         if (
             prefetcher is not None
             and prefetcher.ring.workers_alive

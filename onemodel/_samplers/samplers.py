@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onemodel._common.arguments import check_flag, items
-from onemodel._common.configured import Argument, Configured, configure
+from onemodel._common.configured import Argument, Configured, configure, mark_made_by_init
 from onemodel._common.describe import shown
 from onemodel._common.integers import TWO_63, check_integer
 from onemodel._random.permutation import keyed_order
 from onemodel._random.rng import check_coordinates
 from onemodel._random.streams import ORDER_STREAM
 from onemodel._samplers import draws
+from onemodel._simd.float_mode import DefaultFloatMode
 
 __all__ = ["MixingSampler", "Sampler", "SequentialSampler", "ShuffledSampler"]
 
@@ -87,11 +88,9 @@ class OrderSampler(Configured):
         self._steps = steps
         self._size: int = arguments["batch_size"] if size is None else size
 
-    def __getattr__(self, name: str) -> Any:
-        # reached only where an attribute is missing
-        if name in self._made:
-            raise TypeError(f"{type(self).__name__} was not initialised: its __init__ must run")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        mark_made_by_init(cls, cls._made)
 
     def __getstate__(self) -> dict[str, Any] | None:
         return {k: value for k, value in self.__dict__.items() if k not in self._made} or None
@@ -267,9 +266,10 @@ def _share(position: int, value: Any) -> float:
 
 def _cumulative(shares: list[float]) -> NDArray[np.float64]:
     """Return running sums over their total, in float64 and in order: no pairwise summation."""
-    running = [shares[0]]
-    for share in shares[1:]:
-        running.append(running[-1] + share)
-    if not math.isfinite(running[-1]):
-        raise ValueError(f"shares must have a finite sum, got {shares}")
-    return np.array([each / running[-1] for each in running], np.float64)
+    with DefaultFloatMode():  # whatever the thread that makes the sampler was set to
+        running = [shares[0]]
+        for share in shares[1:]:
+            running.append(running[-1] + share)
+        if not math.isfinite(running[-1]):
+            raise ValueError(f"shares must have a finite sum, got {shares}")
+        return np.array([each / running[-1] for each in running], np.float64)

@@ -3,10 +3,11 @@
 Source: docs/specification.md, section "Image helpers".
 """
 
-from libc.stdint cimport int64_t, uint8_t
+from libc.stdint cimport int64_t, uint64_t, uint8_t
 
 from onemodel._memory.arrays cimport CONTIGUOUS, STRIDED, WRITABLE, Array, array_of
 from onemodel._simd.dispatch cimport loops
+from onemodel._simd.float_mode cimport default_float_mode, restore_float_mode
 
 __all__ = ["bytes_to_planar"]
 
@@ -33,6 +34,7 @@ def bytes_to_planar(pixels, scale, shift, out):
     cdef const uint8_t *source
     cdef float *target
     cdef float channel_scale, channel_shift
+    cdef uint64_t mode
     array_of(pixels, b"B", 3, STRIDED, &given)
     array_of(scale, b"f", 1, CONTIGUOUS, &scales)
     array_of(shift, b"f", 1, CONTIGUOUS, &shifts)
@@ -44,12 +46,14 @@ def bytes_to_planar(pixels, scale, shift, out):
     ):
         raise ValueError("scale, shift and out must fit the pixels")
     target = <float *>filled.data
+    mode = default_float_mode()
     if channels == 3 and step == 3 and given.strides[2] == 1 and given.strides[0] == 3 * width:
         with nogil:
             loops.planar3(
                 target, <const uint8_t *>given.data, height, width, <const float *>scales.data,
                 <const float *>shifts.data, 0, 0
             )
+        restore_float_mode(mode)
         return
     if step == 1 and given.strides[0] == width:     # rows one after another are one long row
         height, width = 1, height * width
@@ -66,3 +70,4 @@ def bytes_to_planar(pixels, scale, shift, out):
                     for x in range(width):
                         target[x] = pixel_value(source[x * step], channel_scale, channel_shift)
                 target += width
+    restore_float_mode(mode)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from onemodel._common.arguments import check_number
 from onemodel._common.describe import shown
 from onemodel._common.integers import check_integer
+from onemodel._simd.float_mode import DefaultFloatMode
 
 __all__ = ["Numbers", "channel_numbers", "scale_and_shift"]
 
@@ -53,7 +54,8 @@ def _computed(
     stds = channel_numbers("std", std, channels)
     if not all(value > 0 for value in stds):
         raise ValueError(f"std must be above 0, got {shown(std)}")
-    with np.errstate(all="ignore"):  # whatever the caller has set: the check below decides
+    # Whatever the caller has set: the result is remembered for all threads, and checked below.
+    with DefaultFloatMode(), np.errstate(all="ignore"):
         scale = np.float32(1) / (np.float32(255) * stds)
         shift = means / stds
     if not (np.isfinite(scale).all() and np.isfinite(shift).all() and (scale > 0).all()):
@@ -94,6 +96,6 @@ def channel_numbers(name: str, value: Any, channels: int) -> NDArray[np.float32]
         numbers = [check_number(name, each) for each in array.ravel().tolist()]
     except ValueError:
         raise ValueError(f"{name} must be finite in float32, got {shown(value)}") from None
-    with np.errstate(all="ignore"):
+    with DefaultFloatMode(), np.errstate(all="ignore"):
         singles = np.array(numbers, np.float64).astype(np.float32)
     return np.ascontiguousarray(np.broadcast_to(singles, (channels,)))

@@ -11,7 +11,7 @@ from libc.string cimport memcpy
 
 import numpy as np
 
-from onemodel._common.arguments import check_flag, check_number, check_unmasked
+from onemodel._common.arguments import check_flag, check_number
 from onemodel._common.arrays import as_c_contiguous, image_text
 from onemodel._common.configured cimport Configured, check_initialised, configure
 from onemodel._common.configured import Argument
@@ -22,6 +22,8 @@ from onemodel.datasets.sample cimport Sample
 from onemodel.augment.protocol cimport Range, draw_number, range_of
 
 __all__ = ["ResizeHeight", "StretchWidth"]
+
+cdef object FLOAT32 = np.dtype(np.float32)
 
 cdef enum:
     LONGEST = 0x7FFFFFFF        # sides up to here keep every position in 63 bits
@@ -139,7 +141,7 @@ cdef Sample resized(Sample sample, given, int64_t height, int64_t width):
     """
     cdef Array source, target
     array_of(given, b"f", 3, CONTIGUOUS, &source)
-    image = np.empty((source.shape[0], height, width), np.float32)
+    image = np.empty((source.shape[0], height, width), FLOAT32)
     array_of(image, b"f", 3, WRITABLE, &target)
     cdef Places rows, columns
     cdef int64_t channel
@@ -160,23 +162,27 @@ cdef Sample resized(Sample sample, given, int64_t height, int64_t width):
         free(buffer)
     if not there:
         raise MemoryError(f"no memory to resize an image to {height} x {width}")
-    return Sample(image, sample.target, sample.label)
+    image.flags.writeable = False       # as a sample shows it: it needs no view of its own
+    return sample.with_image(image)
 
 
 cdef pixels_of(Sample sample):
     """Check the image and return it as an aligned, C-contiguous np.ndarray."""
-    image = sample.image
-    if not isinstance(image, np.ndarray):
-        raise TypeError(f"image must be a float32 array [C, H, W], got {image_text(image)}")
-    check_unmasked("image", image)
-    image = np.asarray(image)       # a subclass may say what it likes of its dtype and shape
-    if image.dtype != np.float32 or image.ndim != 3:
+    image = sample.image            # an array of the base class, or what a Sample refuses
+    if type(image) is not np.ndarray or image.dtype != FLOAT32 or image.ndim != 3:
         raise TypeError(f"image must be a float32 array [C, H, W], got {image_text(image)}")
     if 0 in image.shape or max(image.shape) > LONGEST:
         raise ValueError(
             f"image must have C, H and W in [1, 2**31), got shape {list(image.shape)}"
         )
     return as_c_contiguous(image)
+
+
+cdef int64_t check_width(width) except -1:
+    """Return a new width if an image may have it; it is at least 1."""
+    if width > LONGEST:
+        raise ValueError(f"new width must be in [1, 2**31), got {width}")
+    return width
 
 
 cdef class StretchWidth(Configured):
@@ -227,7 +233,7 @@ cdef class StretchWidth(Configured):
         cdef float factor = draw_number(&self.factor, &rng.current)
         cdef float product = <float><int64_t>width * factor
         cdef float rounded = product + <float>0.5
-        width = check_integer("new width", max(1, <int64_t>rounded), 1, 1 << 31)
+        width = check_width(max(1, <int64_t>rounded))
         return resized(sample, image, height, width)
 
 
@@ -271,6 +277,5 @@ cdef class ResizeHeight(Configured):
         image = pixels_of(sample)
         _, height, width = image.shape
         if self.keep_aspect:
-            width = max(1, (2 * width * self.height + height) // (2 * height))
-            width = check_integer("new width", width, 1, 1 << 31)
+            width = check_width(max(1, (2 * width * self.height + height) // (2 * height)))
         return resized(sample, image, self.height, width)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from onemodel._common.configured import added_attributes
+from onemodel._common.configured import added_attributes, mark_made_by_init
 
 __all__ = ["MadeOnce", "remake"]
 
@@ -31,11 +31,9 @@ class MadeOnce:
         """Return a method of the class and the arguments with which it fills a new object."""
         raise NotImplementedError
 
-    def __getattr__(self, name: str) -> Any:
-        # asked for what is not there only
-        if name in type(self)._own:
-            raise TypeError(f"{type(self).__name__}.__init__ must call super().__init__")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        mark_made_by_init(cls, cls._own)
 
     def _added(self) -> Any:
         """Return what a subclass or a user added, as `object.__getstate__` would."""

@@ -28,11 +28,13 @@ cdef class Sample:
     cdef readonly object label
     cdef bint made              # __init__ has run
     cdef object symbols         # int32 array that target_data points into
+    cdef tuple looked_up        # symbols and label of the sample that it was made from, or None
     cdef Py_buffer image_buffer
 
     cdef Lock lock              # of the thread that fills all this in
 
     cdef object resolve(self)
+    cdef Sample with_image(self, image)
 
 
 cdef inline bint is_resolved(Sample sample) noexcept nogil:

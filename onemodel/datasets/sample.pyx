@@ -13,6 +13,10 @@ from onemodel._memory.lock cimport lock, unlock, write_word
 
 __all__ = ["Sample"]
 
+cdef object ndarray = np.ndarray
+cdef object FLOAT32 = np.dtype(np.float32)
+cdef object INT32 = np.dtype(np.int32)
+
 
 cdef class Sample:
     """What ``dataset[i]`` gives on the sample face; it cannot be changed.
@@ -72,9 +76,15 @@ cdef class Sample:
             return None
         if not self.made:
             return TypeError(f"{type(self).__name__}.__init__ must call Sample.__init__")
-        fields = sample_fields(self.image, self.target, self.label)
-        if type(fields) is not tuple:
-            return fields
+        wrong = image_fault(self.image)
+        if wrong is not None:
+            return wrong
+        if self.looked_up is None:
+            fields = target_and_label(self.target, self.label)
+            if type(fields) is not tuple:
+                return fields
+        else:
+            fields = self.looked_up
         kept, label = <tuple>fields
         array_of(kept, b"i", 1, CONTIGUOUS, &symbols)
         # kernels read whole floats: an image at an odd address is copied, once
@@ -100,6 +110,14 @@ cdef class Sample:
         unlock(&self.lock)
         return None
 
+    cdef Sample with_image(self, image):
+        """Return a Sample with another image; target and label are not looked up again."""
+        cdef Sample made = Sample(image, self.target, self.label)
+        # what is wrong with this one is found, where it matters, in the new one
+        if self.resolve() is None:
+            made.looked_up = self.symbols, self.label_value
+        return made
+
 
 def remake(kind, image, target, label):
     """Return the ``kind`` of sample that these fields make: how a pickle is read."""
@@ -110,23 +128,32 @@ def remake(kind, image, target, label):
 
 cdef object shown(value):
     """Return what a sample shows of a field: of an array a read-only view, else the value."""
-    if not isinstance(value, np.ndarray) or is_masked(value):
-        return value
-    if type(value) is np.ndarray and not value.flags.writeable:
+    if type(value) is ndarray:
+        if not value.flags.writeable:
+            return value
+        view = value.view()
+        view.flags.writeable = False
+        return view
+    if not isinstance(value, ndarray) or is_masked(value):
         return value
     return read_only(value)
 
 
-cdef object sample_fields(image, target, label):
-    """Return a sample's target and label as a batch holds them, or what is wrong with a field."""
-    if not isinstance(image, np.ndarray) or is_masked(image):
+cdef object image_fault(image):
+    """Return what is wrong with a sample's image, or None."""
+    if not isinstance(image, ndarray) or is_masked(image):
         return TypeError(f"image must be a NumPy array, got {image_text(image)}")
-    if image.dtype != np.float32 or not image.dtype.isnative:
+    if image.dtype != FLOAT32:
         return TypeError(f"image must be float32, got {image.dtype}")
     if image.ndim != 3:
         return ValueError(f"image must have shape [C, H, W], got {list(image.shape)}")
     if 0 in image.shape:
         return ValueError(f"image must have C, H and W of at least 1, got {list(image.shape)}")
+    return None
+
+
+cdef object target_and_label(target, label):
+    """Return a sample's target and label as a batch holds them, or what is wrong with one."""
     if is_masked(target):
         return TypeError("target must be integers without a mask, got a masked array")
     try:
@@ -135,14 +162,16 @@ cdef object sample_fields(image, target, label):
         return TypeError(f"target must be integers: {error}, got {target!r}")
     if symbols.ndim != 1:
         return ValueError(f"target must have one dimension, got shape {symbols.shape}")
-    if symbols.size and (symbols.dtype.kind not in "iu" or holds_bool(target)):
-        return TypeError(f"target must be integers that fit in int32, got {target!r}")
-    if symbols.size and not (symbols.min() >= -(2**31) and symbols.max() < 2**31):
-        return ValueError(
-            f"target must fit in int32, got {int(symbols.min())} to {int(symbols.max())}"
-        )
+    if symbols.dtype != INT32:
+        if symbols.size and (symbols.dtype.kind not in "iu" or holds_bool(target)):
+            return TypeError(f"target must be integers that fit in int32, got {target!r}")
+        if symbols.size and not (symbols.min() >= -(2**31) and symbols.max() < 2**31):
+            return ValueError(
+                f"target must fit in int32, got {int(symbols.min())} to {int(symbols.max())}"
+            )
+        symbols = symbols.astype(INT32)
     try:
-        return as_c_contiguous(symbols.astype(np.int32, copy=False)), check_int32("label", label)
+        return as_c_contiguous(symbols), check_int32("label", label)
     except (TypeError, ValueError) as error:
         return error
 

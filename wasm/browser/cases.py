@@ -90,6 +90,9 @@ def samplers(dataset, count):
         "shuffled": om.ShuffledSampler(count, 8),
         "mixing": om.MixingSampler([third, third, count - 2 * third], [0.5, 0.2, 0.3], 8),
         "bucketed": om.BucketedSampler(dataset, 8, pool_batches=3, drop_last=False),
+        "weighted": om.WeightedSampler(range(1, count + 1), 8),
+        "weighted once": om.WeightedSampler(range(1, count + 1), 8, replacement=False),
+        "budget": om.BudgetSampler(dataset, 8 * int(max(dataset)), multiple_of=2),
     }
 
 

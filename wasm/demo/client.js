@@ -1,17 +1,40 @@
 // The page's end of the worker: questions and answers as promises.
 
-const NO_WORKER =
-  "The part of this page that runs Python could not be started. The page needs a web server " +
-  "(for example “python -m http.server”) and a browser that knows module workers.";
+const WORKER = new URL("./worker.js", import.meta.url);
+
+// A worker that did not start tells no reason; whether its file arrives says which it was.
+async function whyNoWorker() {
+  try {
+    const response = await fetch(WORKER);
+    if (!response.ok) {
+      return "A part of this page is missing on its server: worker.js, which runs Python.";
+    }
+  } catch {
+    return navigator.onLine === false
+      ? "There is no connection: the part of this page that runs Python could not be loaded."
+      : "The connection was lost: the part of this page that runs Python could not be loaded.";
+  }
+  return (
+    "The part of this page that runs Python could not be started: a content policy or an " +
+    "extension blocks workers here, a script of it is missing, or this browser knows no module " +
+    "workers."
+  );
+}
 
 export class Client {
   #worker;
   #waiting = new Map();
   #nextId = 0;
+  #broken = null; // the reason, once the worker cannot answer
 
   // onEvent hears the worker's news: { event: "progress" | "proved", ... }.
   constructor(onEvent) {
-    this.#worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
+    try {
+      this.#worker = new Worker(WORKER, { type: "module" });
+    } catch {
+      this.#fail("A content policy or an extension forbids workers here, and Python runs in one.");
+      return;
+    }
     this.#worker.onmessage = ({ data }) => {
       if (data.event) return onEvent(data);
       const { resolve, reject } = this.#waiting.get(data.id);
@@ -19,14 +42,19 @@ export class Client {
       if (data.error === undefined) resolve(data.answer);
       else reject(new Error(data.error));
     };
-    this.#worker.onerror = (event) => {
+    this.#worker.onerror = async (event) => {
       event.preventDefault();
-      this.#fail(event.message ? `The part that runs Python failed: ${event.message}` : NO_WORKER);
+      this.#fail(
+        event.message
+          ? `The part that runs Python failed: ${event.message}`
+          : await whyNoWorker(),
+      );
     };
     this.#worker.onmessageerror = () => this.#fail("An answer of the worker could not be read.");
   }
 
   ask(ask, details = {}, transfer = []) {
+    if (this.#broken) return Promise.reject(new Error(this.#broken));
     const id = this.#nextId++;
     return new Promise((resolve, reject) => {
       this.#waiting.set(id, { resolve, reject });
@@ -34,13 +62,13 @@ export class Client {
     });
   }
 
-  // End it; what is still waited for is never answered.
   close() {
-    this.#waiting.clear();
-    this.#worker.terminate();
+    this.#fail("Python was started again.");
+    this.#worker?.terminate();
   }
 
   #fail(reason) {
+    this.#broken = reason;
     for (const { reject } of this.#waiting.values()) reject(new Error(reason));
     this.#waiting.clear();
   }

@@ -7,12 +7,13 @@ const LEAST_COLUMN = 200; // pixels: what a caption needs
 const LARGEST_SCALE = 2.25;
 const LARGEST_SIDE = 8192; // device pixels; some phones draw no larger canvas
 
-// Draw batch = { said, images } on the canvas, as wide as the room that it has.
-export function drawBatch(canvas, { said, images }) {
+// Draw batch = { said, images } on the canvas, as wide as the room that it has; the images stand in
+// so many columns, or in as many as suit them.
+export function drawBatch(canvas, { said, images }, wantedColumns) {
   const [count, , height, width] = said.shape;
   const room = canvas.parentElement.clientWidth;
   if (room === 0) return; // not on show; drawn when it is
-  const columns = columnsFor(room, width, count);
+  const columns = wantedColumns ?? columnsFor(room, width, count);
   const column = columnWidth(room, columns);
   const scale = Math.min(column / width, LARGEST_SCALE);
   const pitch = CAPTION + height * scale + GAP;
@@ -33,7 +34,7 @@ export function drawBatch(canvas, { said, images }) {
   for (let slot = 0; slot < count; slot += 1) {
     const left = (slot % columns) * (column + 2 * GAP);
     const top = Math.floor(slot / columns) * pitch + CAPTION;
-    caption(context, colours, said, slot, left, top, width * scale);
+    caption(context, colours, said, slot, { left, top, width: width * scale, column });
     const real = said.widths[slot] * scale;
     context.drawImage(
       source, 0, slot * height, said.widths[slot], height, left, top, real, height * scale,
@@ -101,7 +102,7 @@ function hatching(context, colours, density) {
 }
 
 // Above an image: its target, its dataset index and its real width.
-function caption(context, colours, said, slot, left, top, width) {
+function caption(context, colours, said, slot, { left, top, width, column }) {
   const details = `#${said.indices[slot]} · ${said.widths[slot]} px`;
   const middle = top - CAPTION / 2 + 1;
   context.textBaseline = "middle";
@@ -113,8 +114,9 @@ function caption(context, colours, said, slot, left, top, width) {
   context.font = `11px ${colours.font}`;
   context.fillStyle = colours.muted;
   const room = width - context.measureText(details).width;
-  // At the right end; behind the target where the images are too narrow for that.
-  context.fillText(details, left + (used > 0 ? Math.max(room, used + 10) : 0), middle);
+  // At the right end; behind the target where the images are too narrow for that, if it fits.
+  const start = used > 0 ? Math.max(room, used + 10) : 0;
+  if (start + width - room <= column + 1) context.fillText(details, left + start, middle);
 }
 
 // A digest as a pattern that eyes compare at a glance: one cell for each of its 64 digits.

@@ -1,106 +1,71 @@
-// Downloads every file that Python needs, counts the bytes, checks each against its SHA-256,
-// and starts Pyodide from the very bytes that were checked.
+// Downloads every file that Python needs, counts the bytes, checks each against its SHA-256, and
+// starts Pyodide from the very bytes that were checked. Python starts while its packages arrive.
 
-// A mistake that is told to the visitor as it is written here.
-export class Plain extends Error {}
+import { assertCapable, download, fetchPart, Plain } from "./download.js";
 
-const PREPARE = "Run “node wasm/demo/prepare.mjs”, which copies them there.";
+const MODULES = ["picture_lines.py", "demo.py"];
 
-async function fetchJson(address, what) {
-  const response = await fetch(address);
-  if (!response.ok) throw new Plain(`${what} could not be found (${nameOf(address)}). ${PREPARE}`);
-  return response.json();
-}
-
-// What is to be loaded: Pyodide's files, pinned in the repository, and the wheels, hashed
-// when they were copied here.
+// What is to be loaded: Pyodide's files, pinned in the repository, and the wheels, hashed when
+// they were copied here. Both are listed with the number of bytes that travel.
 async function listFiles(root) {
-  const pins = await fetchJson(new URL("pins.json", root), "The list of Pyodide's files");
-  const wheels = await fetchJson(
-    new URL("vendor/wheels.json", root),
-    "The list of this page's Python packages",
+  const [pins, vendor] = await Promise.all(
+    ["pins.json", "vendor/files.json"].map(async (name) =>
+      (await fetchPart(new URL(name, root))).json(),
+    ),
   );
-  const all = [...pins.pyodide.files, ...wheels.files];
-  return all.map((file) => ({ ...file, address: new URL(`vendor/${file.name}`, root) }));
+  const pinned = new Map(pins.pyodide.files.map((file) => [file.name, file.sha256]));
+  return vendor.files.map((file) => ({
+    ...file,
+    sha256: pinned.get(file.name) ?? file.sha256,
+    ofPyodide: pinned.has(file.name),
+    address: new URL(`vendor/${file.served}`, root),
+  }));
 }
 
-async function download(file, count) {
-  let response;
-  try {
-    response = await fetch(file.address);
-  } catch {
-    throw new Plain(`${file.name} could not be loaded: the server does not answer.`);
-  }
-  if (!response.ok) {
-    throw new Plain(`${file.name} is missing from wasm/demo/vendor/. ${PREPARE}`);
-  }
-  const parts = [];
-  const reader = response.body.getReader();
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    parts.push(value);
-    count(value.length);
-  }
-  const bytes = new Uint8Array(await new Blob(parts).arrayBuffer());
-  if ((await sha256(bytes)) !== file.sha256) {
-    throw new Plain(
-      `${file.name} is not the file that this page was made for: its SHA-256 differs. ` +
-        "Reload the page without its cache; if that does not help, prepare it anew.",
-    );
-  }
-  return bytes;
-}
-
-async function sha256(bytes) {
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
-  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
-}
-
-// Return { pyodide, seconds }; tell(loaded, total, stage) hears how far it is.
+// Return Pyodide with the packages in it; tell(loaded, total, stage) hears how far it is.
 export async function load(root, tell) {
-  if (!globalThis.crypto?.subtle) {
-    throw new Plain(
-      "This page checks its files before it runs them, and browsers allow that only over " +
-        "https or on this machine itself (localhost).",
-    );
-  }
-  if (typeof WebAssembly !== "object") {
-    throw new Plain("This browser has no WebAssembly, which Python needs to run in it.");
-  }
+  await assertCapable();
   const files = await listFiles(root);
-  const total = files.reduce((sum, file) => sum + file.bytes, 0);
+  const total = files.reduce((sum, file) => sum + file.travels, 0);
   let loaded = 0;
-  const count = (bytes) => tell((loaded += bytes), total, "download");
-  const contents = new Map();
-  await Promise.all(
-    files.map(async (file) => contents.set(file.name, await download(file, count))),
+  let stage = "download";
+  const count = (bytes) => tell((loaded += bytes), total, stage);
+  const get = async (file) => [file.name, await download(file, count)];
+  const modules = Promise.all(
+    MODULES.map(async (name) => [name, await (await fetchPart(new URL(`python/${name}`, root))).text()]),
   );
-  tell(total, total, "start");
+  modules.catch(() => {}); // what fails is heard where it is awaited, below
+  const contents = new Map(await Promise.all(files.filter((file) => file.ofPyodide).map(get)));
+  // Only now, so that on a slow line Python starts early.
+  const wheels = Promise.all(files.filter((file) => !file.ofPyodide).map(get));
+  wheels.catch(() => {});
+  stage = "start";
+  tell(loaded, total, stage);
   const pyodide = await start(contents);
-  for (const { name } of files.filter((file) => file.name.endsWith(".whl"))) {
-    pyodide.unpackArchive(contents.get(name), "wheel");
-  }
+  for (const [, bytes] of await wheels) pyodide.unpackArchive(bytes, "wheel");
   tell(total, total, "import");
-  for (const name of ["picture_lines.py", "demo.py"]) {
-    const response = await fetch(new URL(`python/${name}`, root));
-    if (!response.ok) throw new Plain(`python/${name} is missing from this page's folder.`);
-    pyodide.FS.writeFile(`/home/pyodide/${name}`, await response.text());
-  }
+  for (const [name, text] of await modules) pyodide.FS.writeFile(`/home/pyodide/${name}`, text);
   return pyodide;
 }
 
 // Pyodide wants a folder to load from. It is given the checked bytes instead: its modules and
 // its library from addresses in memory, and its WebAssembly through a fetch that knows it.
 async function start(contents) {
-  const inMemory = (name, type) =>
-    URL.createObjectURL(new Blob([contents.get(name)], { type }));
-  const script = "text/javascript";
-  const { loadPyodide } = await import(inMemory("pyodide.mjs", script));
-  const { default: createPyodideModule } = await import(inMemory("pyodide.asm.mjs", script));
+  const inMemory = (name, type) => URL.createObjectURL(new Blob([contents.get(name)], { type }));
+  const modules = ["pyodide.mjs", "pyodide.asm.mjs"].map(
+    (name) => import(inMemory(name, "text/javascript")),
+  );
+  const [{ loadPyodide }, { default: createPyodideModule }] = await Promise.all(modules).catch(
+    () => {
+      throw new Plain(
+        "This browser was not allowed to run Python’s own scripts: a content policy of this " +
+          "server, or an extension, blocks them.",
+      );
+    },
+  );
   const ordinaryFetch = globalThis.fetch;
   globalThis.fetch = (address, options) =>
-    nameOf(address) === "pyodide.asm.wasm"
+    new URL(address.url ?? address, self.location).pathname.endsWith("/pyodide.asm.wasm")
       ? Promise.resolve(
           new Response(contents.get("pyodide.asm.wasm"), {
             headers: { "Content-Type": "application/wasm" },
@@ -117,8 +82,4 @@ async function start(contents) {
   } finally {
     globalThis.fetch = ordinaryFetch;
   }
-}
-
-function nameOf(address) {
-  return new URL(address.url ?? address, self.location).pathname.split("/").pop();
 }

@@ -1,18 +1,27 @@
 // Joins the controls, the address, and the worker that runs Python.
 
+import { Address } from "./address.js";
+import { addressOf, arrived, showArrival } from "./arrival.js";
+import { Chooser } from "./chooser.js";
 import { Client, latest } from "./client.js";
 import { enableCopying, setCopying } from "./copying.js";
-import { decode } from "./picture.js";
+import { complainAbout, onNumber, setDisabled } from "./fields.js";
+import { keepForLater } from "./offline.js";
+import { drawPair, showPair } from "./pair.js";
+import { ProofTable } from "./proof.js";
 import {
-  fromHash, LARGEST, moved, parseBatchSize, parseUint64, randomUint64, toHash,
+  fromHash, LARGEST, moved, parseBatchSize, parseUint64, randomUint64, toHash, toLink,
 } from "./state.js";
-import { describeChoices, drawAgain, element, ProofTable, showBatch, showProgress } from "./views.js";
+import {
+  describeChoices, drawAgain, element, hideBatch, showBatch, showProgress,
+} from "./views.js";
 
 const controls = element("controls");
-// The picture that a link was made with counts until the visitor gives one.
-let { state, picture: wantedPicture, problems } = fromHash(location.hash);
-let picture = null; // { file, sha256 } of the picture that Python has
-let pictureFile = null; // the picture that it should have
+const address = new Address();
+let state; // what the visitor asks for
+let wantedPicture; // of a link; it counts until the visitor gives one
+let problems; // of a link, in words
+let picture = null; // the fingerprint of the picture that Python has
 let shown = null; // the last batch: { said, images }
 let client = null;
 let proof = null;
@@ -20,20 +29,25 @@ let ready = false;
 
 // Problems
 
-function complain(text, { again = false } = {}) {
+function complain(text) {
   element("problem").hidden = !text;
   element("problem-text").textContent = text;
-  element("again").hidden = !again;
 }
 
-function complainAbout(input, text) {
-  const wrong = element(`${input.id}-wrong`);
-  wrong.hidden = !text;
-  wrong.textContent = text;
-  input.setAttribute("aria-invalid", String(Boolean(text)));
+function fail(text) {
+  element("boot").hidden = true;
+  element("failure").hidden = !text;
+  element("failure-text").textContent = text;
 }
 
 // Controls and state
+
+function takeAddress(given) {
+  let digest;
+  ({ state, picture: wantedPicture, digest, problems } = fromHash(given));
+  if (/[#&]g=/.test(given)) arrived(state, toHash(state, wantedPicture), digest);
+  if (wantedPicture === picture) wantedPicture = "";
+}
 
 function fillControls() {
   for (const name of ["data", "sampler"]) controls.elements[name].value = state[name];
@@ -48,17 +62,18 @@ function fillControls() {
 function describe() {
   describeChoices(state);
   element("step").classList.toggle("long", state.step.length > 14);
-  element("back").disabled = state.step === "0";
-  element("first").disabled = state.step === "0";
-  element("next").disabled = state.step === String(LARGEST);
+  setDisabled(element("back"), state.step === "0");
+  setDisabled(element("first"), state.step === "0");
+  setDisabled(element("next"), state.step === String(LARGEST));
 }
 
+// The batch first: the address is written late, and may be refused.
 function change(changes) {
   if (Object.keys(changes).length > 0) problems = [];
   state = { ...state, ...changes };
   describe();
-  history.replaceState(null, "", toHash(state, wantedPicture || picture?.sha256));
   refresh(state);
+  address.set(addressOf(toHash(state, wantedPicture || picture)));
 }
 
 function goTo(step) {
@@ -67,31 +82,15 @@ function goTo(step) {
   change({ step });
 }
 
-// A typed number counts as soon as it is one; what is wrong with it is said when it is left.
-function onNumber(id, parse) {
-  const input = element(id);
-  input.addEventListener("input", () => {
-    try {
-      const value = parse(input.value);
-      complainAbout(input, "");
-      if (value !== state[id]) change({ [id]: value });
-    } catch {
-      // Half of a number, perhaps.
-    }
-  });
-  input.addEventListener("change", () => {
-    try {
-      input.value = parse(input.value);
-      complainAbout(input, "");
-    } catch (error) {
-      complainAbout(input, error.message);
-    }
+for (const [id, parse] of [
+  ["batch", parseBatchSize],
+  ["seed", (text) => parseUint64("Seed", text)],
+  ["step", (text) => parseUint64("Global step", text)],
+]) {
+  onNumber(id, parse, (value) => {
+    if (value !== state[id]) change({ [id]: value });
   });
 }
-
-onNumber("batch", parseBatchSize);
-onNumber("seed", (text) => parseUint64("Seed", text));
-onNumber("step", (text) => parseUint64("Global step", text));
 
 controls.addEventListener("submit", (event) => event.preventDefault());
 controls.addEventListener("change", ({ target }) => {
@@ -112,6 +111,19 @@ element("seed-random").addEventListener("click", () => {
   change({ seed: element("seed").value });
 });
 
+// From the opening to a batch of the run that it shows.
+function visit(step) {
+  state = fromHash("").state;
+  fillControls();
+  goTo(step);
+  element("stage").scrollIntoView();
+  element("stage").focus({ preventScroll: true });
+}
+element("spike").addEventListener("click", () => visit("31337"));
+for (const button of document.querySelectorAll("[data-step]")) {
+  button.addEventListener("click", () => visit(button.dataset.step));
+}
+
 // Left and right step wherever they have no other meaning; up and down in the step's field.
 document.addEventListener("keydown", (event) => {
   if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -123,9 +135,9 @@ document.addEventListener("keydown", (event) => {
   goTo(moved(state.step, steps[event.key]));
 });
 
-addEventListener("hashchange", () => {
-  ({ state, picture: wantedPicture, problems } = fromHash(location.hash));
-  if (wantedPicture === picture?.sha256) wantedPicture = "";
+// The event is late: an address that was waiting to be written may stand there again.
+addEventListener("hashchange", ({ newURL }) => {
+  takeAddress(new URL(newURL).hash);
   fillControls();
   complain(problems.join(" "));
   change({});
@@ -135,9 +147,8 @@ addEventListener("hashchange", () => {
 
 const refresh = latest(async (wanted) => {
   if (!ready) return;
-  const { data, sampler, batch, seed, step, augment } = wanted;
-  if (data === "picture" && (!picture || wantedPicture)) {
-    hideBatch(
+  if (wanted.data === "picture" && (!picture || wantedPicture)) {
+    hide(
       wantedPicture
         ? "This link shows a batch of a picture, and a picture does not travel in a link. " +
             "Choose the same file here to see it."
@@ -148,92 +159,64 @@ const refresh = latest(async (wanted) => {
   document.body.dataset.state = "building";
   try {
     const answer = await client.ask("show", {
-      request: { data, sampler, batch: String(batch), seed, step, augment },
+      request: { ...wanted, batch: String(wanted.batch) },
     });
     if (answer.said.error) {
+      hide("There is no such batch.");
       complain(answer.said.error);
     } else {
-      shown = answer;
       complain(problems.join(" "));
-      showBatch(wanted, shown);
-      compareDigests();
-      setCopying(true);
-      document.body.dataset.shown = toHash(wanted, picture?.sha256);
+      show(answer);
     }
   } catch (error) {
-    complain(error.message, { again: true });
+    if (!ready) return; // Python is being started again
+    hide("Python has stopped.");
+    fail(error.message);
   }
   document.body.dataset.state = "ready";
 });
 
-function hideBatch(reason) {
+// Everything that is said about a batch is made from `said.of`, what Python made it from.
+function show(batch) {
+  shown = batch;
+  const { of, digest } = batch.said;
+  const hash = toHash(of, of.picture);
+  showBatch(batch);
+  showArrival(hash, batch.said);
+  element("link").textContent = new URL(toLink(hash, digest), location.href).href;
+  element("link").hidden = true;
+  compareDigests();
+  setCopying(true);
+  document.body.dataset.shown = hash;
+}
+
+function hide(reason) {
   shown = null;
-  element("shown").hidden = true;
-  element("boot").hidden = false;
-  element("boot-bar").hidden = true;
-  element("boot-bytes").textContent = "";
-  element("boot-text").textContent = reason;
-  element("where").textContent = "\u00a0";
-  element("code").textContent = "…";
+  hideBatch(reason);
   setCopying(false);
+  compareDigests();
   document.body.dataset.shown = "";
 }
 
-const redraw = () => shown && drawAgain(shown);
+function redraw() {
+  if (shown) drawAgain(shown);
+  drawPair();
+}
 new ResizeObserver(redraw).observe(element("stage"));
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-
-// The picture
-
-async function usePicture(file) {
-  pictureFile = file;
-  if (!ready) {
-    element("picture-said").textContent = `“${file.name}” is cut up as soon as Python runs.`;
-    return;
-  }
-  element("picture-said").textContent = `Cutting up “${file.name}” …`;
-  complain("");
-  try {
-    const { pixels, width, height } = await decode(file);
-    const cut = await client.ask(
-      "picture", { pixels, width, height, name: file.name }, [pixels.buffer],
-    );
-    if (cut.error) throw new Error(cut.error);
-    const other = wantedPicture && wantedPicture !== cut.sha256;
-    picture = { file, sha256: cut.sha256 };
-    wantedPicture = "";
-    element("picture-said").textContent =
-      `“${file.name}”, ${width} × ${height}: cut into ${cut.pieces} ` +
-      `${cut.isText ? "words" : "pieces"}.` +
-      (other ? " These are not the pixels that the link was made with." : "");
-    controls.elements.data.value = "picture";
-    change({ data: "picture" });
-  } catch (error) {
-    element("picture-said").textContent = picture
-      ? `Still “${picture.file.name}”.`
-      : "or drop one anywhere on this page. It stays on your machine.";
-    complain(error.message);
-  }
+for (const query of ["(prefers-color-scheme: dark)", "(forced-colors: active)"]) {
+  matchMedia(query).addEventListener("change", redraw);
 }
 
-element("file").addEventListener("change", ({ target }) => {
-  if (target.files.length > 0) usePicture(target.files[0]);
-  target.value = ""; // so that the same file can be chosen again
-});
-document.addEventListener("dragover", (event) => {
-  if (![...event.dataTransfer.types].includes("Files")) return;
-  event.preventDefault();
-  document.body.classList.add("dropping");
-});
-document.addEventListener("dragleave", (event) => {
-  if (!event.relatedTarget) document.body.classList.remove("dropping");
-});
-document.addEventListener("drop", (event) => {
-  document.body.classList.remove("dropping");
-  if (event.dataTransfer.files.length === 0) return;
-  event.preventDefault();
-  usePicture(event.dataTransfer.files[0]);
-});
+// The picture; onPicture returns whether it is another one than a link asks for.
+
+const chooser = new Chooser((sha256) => {
+  const other = Boolean(wantedPicture) && wantedPicture !== sha256;
+  picture = sha256;
+  wantedPicture = "";
+  controls.elements.data.value = "picture";
+  change({ data: "picture" });
+  return other;
+}, complain);
 
 // Copying, comparing, proving
 
@@ -254,48 +237,60 @@ function compareDigests() {
 }
 element("other").addEventListener("input", compareDigests);
 
-element("prove").addEventListener("click", async () => {
-  element("prove").disabled = true;
+async function prove() {
+  setDisabled(element("prove"), true);
   proof = new ProofTable();
   try {
     await client.ask("prove");
-    proof.finish();
+    element("status").textContent = proof.finish();
   } catch (error) {
-    proof.fail(error.message);
+    if (ready) element("status").textContent = proof.fail(error.message);
   }
-  element("prove").disabled = false;
-  element("prove").textContent = "Prove it again";
-});
+  setDisabled(element("prove"), false);
+}
+element("prove").addEventListener("click", prove);
 
 // Python
 
 async function begin() {
   ready = false;
   document.body.dataset.state = "loading";
-  element("boot-text").textContent = "Loading …";
   complain(problems.join(" "));
+  fail("");
+  element("boot").hidden = false;
+  chooser.restart(null);
   client?.close();
   client = new Client((news) => {
-    if (news.event === "progress") showProgress(news);
-    else proof?.add(news.line);
+    if (news.event === "proved") proof?.add(news.line);
+    // After a failure what was on its way still arrives.
+    else if (document.body.dataset.state === "loading") showProgress(news);
   });
   try {
     const { versions } = await client.ask("start");
     element("versions").textContent = versions;
-    element("prove").disabled = false;
+    element("boot").hidden = true;
     ready = true;
     document.body.dataset.state = "ready";
     picture = null; // a Python that was started again has none
-    if (pictureFile) await usePicture(pictureFile);
-    else change({});
+    change({});
+    await chooser.restart((details, transfer) => client.ask("picture", details, transfer));
+    showPair((await client.ask("pair")).pair);
+    await prove();
+    keepForLater();
   } catch (error) {
-    hideBatch("Python does not run here yet.");
+    ready = false;
+    hide("Python does not run here yet.");
     document.body.dataset.state = "failed";
-    complain(error.message, { again: true });
+    fail(error.message);
   }
 }
 
-element("again").addEventListener("click", begin);
+element("again").addEventListener("click", () => {
+  element("stage").focus({ preventScroll: true }); // this button is about to go
+  begin();
+});
+takeAddress(location.hash);
 fillControls();
 describe();
-begin();
+// Some browsers run modules from files; what Python needs does not load there.
+if (location.protocol !== "file:") begin();

@@ -1,16 +1,20 @@
-// Copies what the page loads into wasm/demo/vendor/: Pyodide's files, the NumPy wheel and the
-// onemodel wheel. Then wasm/demo is a plain folder that any web server can serve.
+// Puts what the page loads into wasm/demo/vendor/: Pyodide's files, the NumPy wheel without what
+// no page uses, and the onemodel wheel, each packed by gzip. Then wasm/demo is a plain folder that
+// any web server can serve.
 //
 //     node wasm/demo/prepare.mjs          needs `make wasm` to have been run
 //     node wasm/demo/prepare.mjs --pin    writes pins.json anew, after a change of Pyodide
 //
 // Pyodide's files must have the SHA-256 that pins.json has. The wheels are made locally, so
-// they have no fixed one: theirs is noted in vendor/wheels.json. The page checks both.
+// they have no fixed one: theirs is noted in vendor/files.json. The page checks both, of the
+// unpacked files. PYTHON names an interpreter (default: python3).
 
 import { createHash } from "node:crypto";
-import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { gzipSync } from "node:zlib";
 import { exitOnError } from "../lib/errors.mjs";
 import { numpyWheel, onemodelWheel, pyodideFolder } from "../lib/paths.mjs";
 
@@ -20,10 +24,11 @@ const FILES = [
   "pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip", "pyodide-lock.json",
 ];
 
+const sha256 = (content) => createHash("sha256").update(content).digest("hex");
+
 function described(path) {
   const content = readFileSync(path);
-  const sha256 = createHash("sha256").update(content).digest("hex");
-  return { name: basename(path), bytes: content.length, sha256 };
+  return { name: basename(path), bytes: content.length, sha256: sha256(content) };
 }
 
 const asJson = (value) => `${JSON.stringify(value, null, 2)}\n`;
@@ -35,33 +40,48 @@ function pin() {
   console.log(`pinned Pyodide ${version}`);
 }
 
-// Put everything into `vendor`, a folder that is made anew.
+// Put everything into `vendor`, a folder that is made anew; return what is in it.
 export function prepare(vendor = join(folder, "vendor")) {
   const { pyodide } = JSON.parse(readFileSync(pinsFile, "utf8"));
   rmSync(vendor, { recursive: true, force: true });
   mkdirSync(vendor, { recursive: true });
+  const files = [];
+  const add = (name, content) => {
+    const packed = gzipSync(content, { level: 9 });
+    const served = `${name}.gz`;
+    writeFileSync(join(vendor, served), packed);
+    files.push({ name, served, travels: packed.length, sha256: sha256(content) });
+  };
   for (const pinned of pyodide.files) {
-    const source = join(pyodideFolder, pinned.name);
-    if (described(source).sha256 !== pinned.sha256) {
+    const content = readFileSync(join(pyodideFolder, pinned.name));
+    if (sha256(content) !== pinned.sha256) {
       throw new Error(
-        `${source} is not the file of Pyodide ${pyodide.version} that pins.json names: install ` +
-          "that version (make wasm), or look at the change and pin it with --pin",
+        `${pinned.name} of ${pyodideFolder} is not the file of Pyodide ${pyodide.version} that ` +
+          "pins.json names: install that version (make wasm), or look at the change and pin it " +
+          "with --pin",
       );
     }
-    copyFileSync(source, join(vendor, pinned.name));
+    add(pinned.name, content);
   }
-  const wheels = [numpyWheel(), onemodelWheel()];
-  for (const wheel of wheels) copyFileSync(wheel, join(vendor, basename(wheel)));
-  const files = wheels.map(described);
-  writeFileSync(join(vendor, "wheels.json"), asJson({ files }));
-  return [...pyodide.files, ...files];
+  add(basename(numpyWheel()), trimmed(numpyWheel(), vendor));
+  add(basename(onemodelWheel()), readFileSync(onemodelWheel()));
+  writeFileSync(join(vendor, "files.json"), asJson({ files }));
+  return files;
+}
+
+function trimmed(wheel, vendor) {
+  const output = join(vendor, "trimmed.whl");
+  execFileSync(process.env.PYTHON || "python3", [join(folder, "trim_wheel.py"), wheel, output]);
+  const content = readFileSync(output);
+  rmSync(output);
+  return content;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   try {
     if (process.argv.includes("--pin")) pin();
-    for (const { name, bytes } of prepare()) {
-      console.log(`${(bytes / 1000).toFixed(1).padStart(9)} kB  ${name}`);
+    for (const { served, travels } of prepare()) {
+      console.log(`${(travels / 1000).toFixed(1).padStart(9)} kB  ${served}`);
     }
     console.log("Ready: serve wasm/demo, for example with python3 -m http.server -d wasm/demo");
   } catch (error) {

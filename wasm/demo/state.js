@@ -18,19 +18,27 @@ export const INITIAL = {
   augment: [],
 };
 
-// Read a whole number in [0, 2^64), in decimal or as 0x..., with "_" or spaces between digits.
-// Throws a RangeError that can be shown as it is.
+// Read a whole number in [0, 2^64) as people write one: 1000000, 1,000,000, 1_000_000, 1e6, 10^6
+// or 0xf4240. Throws a RangeError that can be shown as it is.
 export function parseUint64(name, text) {
-  const digits = text.trim().replace(/[\s_]/g, "");
-  if (digits === "") throw new RangeError(`${name} is empty: type a whole number.`);
-  if (!/^(\d+|0x[0-9a-f]+)$/i.test(digits)) {
+  const written = text.trim().replace(/(?<=\d)[\s_]+(?=\d)/g, "");
+  if (written === "") throw new RangeError(`${name} is empty: type a whole number.`);
+  const value = wholeNumber(/^\d{1,3}(,\d{3})+$/.test(written) ? written.replaceAll(",", "") : written);
+  if (value === null) {
     throw new RangeError(`${name} must be a whole number from 0 on, not “${shorten(text)}”.`);
   }
-  const value = BigInt(digits);
   if (value > LARGEST) {
     throw new RangeError(`${name} must be at most 2⁶⁴ − 1 = ${LARGEST}.`);
   }
   return String(value);
+}
+
+function wholeNumber(written) {
+  if (/^(\d+|0x[0-9a-f][0-9a-f_]*)$/i.test(written)) return BigInt(written.replaceAll("_", ""));
+  const [, first, operator, last] = written.match(/^(\d+)(e\+?|\s*(?:\^|\*\*)\s*)(\d+)$/i) ?? [];
+  if (last === undefined) return null;
+  if (last.length > 2) return LARGEST + 1n; // far too large, and slow to work out
+  return /e/i.test(operator) ? BigInt(first) * 10n ** BigInt(last) : BigInt(first) ** BigInt(last);
 }
 
 export function parseBatchSize(text) {
@@ -55,16 +63,19 @@ export function randomUint64() {
 
 // The address of a state. A picture cannot travel in it; its fingerprint can, so that the page
 // at the other end can tell whether it was given the same one.
-export function toHash(state, pictureSha256) {
+export function toHash(state, picture) {
   const parts = [`data=${state.data}`];
-  if (state.data === "picture" && pictureSha256) parts.push(`picture=${pictureSha256}`);
+  if (state.data === "picture" && picture) parts.push(`picture=${picture}`);
   parts.push(`sampler=${state.sampler}`, `batch=${state.batch}`, `seed=${state.seed}`);
   if (state.augment.length > 0) parts.push(`augment=${state.augment.join(",")}`);
   return `#${parts.join("&")}&g=${state.step}`;
 }
 
-// Return { state, picture, problems }: what an address says, with the initial state in the
-// place of what it lacks or gets wrong. Problems are texts for the visitor.
+// A link to a batch also holds the beginning of its digest, so that whoever opens it can compare.
+export const toLink = (hash, digest) => `${hash}&digest=${digest.slice(0, 16)}`;
+
+// Return { state, picture, digest, problems }: what an address says, with the initial state in
+// the place of what it lacks or gets wrong. Problems are texts for the visitor.
 export function fromHash(hash) {
   const given = new URLSearchParams(hash.replace(/^#/, ""));
   const state = { ...INITIAL };
@@ -93,8 +104,8 @@ export function fromHash(hash) {
     const names = text.split(",").filter(Boolean).map(oneOf("augment", AUGMENTATIONS));
     state.augment = AUGMENTATIONS.filter((name) => names.includes(name));
   });
-  const picture = given.get("picture") ?? "";
-  return { state, picture: /^[0-9a-f]{16}$/.test(picture) ? picture : "", problems };
+  const digits = (key) => (/^[0-9a-f]{16}$/.test(given.get(key) ?? "") ? given.get(key) : "");
+  return { state, picture: digits("picture"), digest: digits("digest"), problems };
 }
 
 function shorten(text) {

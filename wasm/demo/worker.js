@@ -1,7 +1,8 @@
 // Python lives here, off the page's own thread, so that the page answers while a batch is
 // built. Messages in: { id, ask, ... }; out: { id, ... } answers, and { event, ... } news.
 
-import { load, Plain } from "./load.js";
+import { Plain } from "./download.js";
+import { load } from "./load.js";
 
 let pyodide;
 let demo; // a promise of the Python object that builds what is shown
@@ -20,21 +21,16 @@ const answers = {
   },
 
   async show({ request }) {
-    const answer = (await demo).show(JSON.stringify(request));
+    return taken((await demo).show(JSON.stringify(request)));
+  },
+
+  // Two batches of one run, a near and a far one, with build times.
+  async pair() {
+    const both = (await demo).pair();
     try {
-      const said = JSON.parse(answer.get(0));
-      if (said.error) return { said };
-      const images = answer.get(1);
-      const buffer = images.getBuffer("f32");
-      try {
-        // A copy: Python takes the memory back.
-        return { said, images: buffer.data.slice() };
-      } finally {
-        buffer.release();
-        images.destroy();
-      }
+      return { pair: [taken(both.get(0)), taken(both.get(1))] };
     } finally {
-      answer.destroy();
+      both.destroy();
     }
   },
 
@@ -55,6 +51,25 @@ const answers = {
     return {};
   },
 };
+
+// Take { said, images } out of Python's pair of a JSON text and an array.
+function taken(answer) {
+  try {
+    const said = JSON.parse(answer.get(0));
+    if (said.error) return { said };
+    const images = answer.get(1);
+    const buffer = images.getBuffer("f32");
+    try {
+      // A copy: Python takes the memory back.
+      return { said, images: buffer.data.slice() };
+    } finally {
+      buffer.release();
+      images.destroy();
+    }
+  } finally {
+    answer.destroy();
+  }
+}
 
 // Of an error in Python, its last line says what is wrong; the rest is for the console.
 function plain(error) {

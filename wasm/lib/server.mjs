@@ -4,15 +4,18 @@
 //     server.url; await server.close();
 //
 // A mount is a folder (its address ends in "/") or a single file. The longest address
-// that matches wins.
+// that matches wins. With bytesPerSecond all answers together travel at most that fast, as over a
+// slow line.
 
 import { createReadStream, statSync } from "node:fs";
 import { createServer } from "node:http";
 import { extname, join, normalize, sep } from "node:path";
+import { Transform } from "node:stream";
 
 // Browsers refuse a module of another type, and stream-compile WebAssembly of this one.
 const types = {
   ".css": "text/css; charset=utf-8",
+  ".gz": "application/gzip",
   ".html": "text/html; charset=utf-8",
   ".js": "text/javascript; charset=utf-8",
   ".json": "application/json",
@@ -37,7 +40,21 @@ function resolveFile(mounts, pathname) {
   return undefined;
 }
 
-export async function serve(mounts, { port = 0 } = {}) {
+// Makes streams that share a line: each piece waits until those before it have travelled.
+function slowLine(bytesPerSecond) {
+  let free = 0; // when the line is free again
+  return () =>
+    new Transform({
+      transform(piece, _, done) {
+        const now = performance.now();
+        free = Math.max(free, now) + (1000 * piece.length) / bytesPerSecond;
+        setTimeout(() => done(null, piece), free - now);
+      },
+    });
+}
+
+export async function serve(mounts, { port = 0, bytesPerSecond = Infinity } = {}) {
+  const line = slowLine(bytesPerSecond);
   const server = createServer((request, response) => {
     let file;
     let size;
@@ -57,7 +74,8 @@ export async function serve(mounts, { port = 0 } = {}) {
       "Cache-Control": "no-store",
     });
     if (request.method === "HEAD") response.end();
-    else createReadStream(file).pipe(response);
+    else if (bytesPerSecond === Infinity) createReadStream(file).pipe(response);
+    else createReadStream(file, { highWaterMark: 16_384 }).pipe(line()).pipe(response);
   });
   await new Promise((resolve, reject) => {
     server.once("error", reject);

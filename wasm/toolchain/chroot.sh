@@ -11,18 +11,8 @@ command -v apt-get >/dev/null || refuse \
     "making a chroot needs Debian's packages, and this machine has no apt-get." \
     "Use Debian 12 or 13. $other_way"
 
-# The mirror is the machine's own: no host is written in any of these files.
-debian_mirror() {
-    apt-get indextargets --format '$(ORIGIN)|$(LABEL)|$(REPO_URI)' |
-        sed -n 's/^Debian|Debian|//p' | sort -u | sed -n 1p
-}
-mirror=${ONEMODEL_WASM_MIRROR:-$(debian_mirror)}
-if [[ -z $mirror ]]; then
-    apt-get update    # a fresh machine has no package lists yet
-    mirror=$(debian_mirror)
-fi
-# Cloud images name a local file that lists mirrors.
-[[ $mirror != mirror+file:* ]] || mirror=$(grep -m 1 -oE '^[^#[:space:]]+' "${mirror#mirror+file:}")
+. "$wasm/../tools/debian_mirror.sh"
+mirror=${ONEMODEL_WASM_MIRROR:-$(debian_mirror)} || true
 [[ -n $mirror ]] || refuse "apt's sources on this machine name no Debian mirror." \
     "Set ONEMODEL_WASM_MIRROR to the address of one, and try again."
 

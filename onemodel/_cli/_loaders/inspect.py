@@ -12,7 +12,7 @@ from onemodel._cli.exit_codes import SAME
 from onemodel._collate.collator import ImageBatchCollator
 from onemodel._common.integers import check_integer
 from onemodel._samplers.bucketing import BucketedSampler
-from onemodel._samplers.samplers import SequentialSampler, ShuffledSampler
+from onemodel._samplers.samplers import Sampler, SequentialSampler, ShuffledSampler
 from onemodel.datasets import ImageTable
 from onemodel.loader import DataLoader
 
@@ -68,7 +68,7 @@ def _counted(loader: DataLoader, parsed: argparse.Namespace) -> Inspection:
 def _of_table(table: ImageTable, batch_size: int) -> list[DataLoader]:
     count = len(table)
     batch_size = check_integer("--batch-size", batch_size, 1, count + 1)
-    samplers = [
+    samplers: list[Sampler] = [
         SequentialSampler(count, batch_size),
         ShuffledSampler(count, batch_size),
         BucketedSampler(table.widths, batch_size),

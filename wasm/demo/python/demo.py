@@ -18,6 +18,12 @@ from onemodel._cli import verify
 
 LINES = 2000
 
+# The two steps that are shown side by side, of the run that the page opens with.
+NEAR_AND_FAR = (0, 10**18)
+OPENING = {"data": "digits", "sampler": "shuffled", "batch": "12", "seed": "42", "augment": []}
+ROUNDS = 12
+BUILDS = 3  # a round: a browser's clock may be as coarse as a millisecond
+
 HEAD = f"""\
 import onemodel as om
 
@@ -25,10 +31,10 @@ lines = om.datasets.DigitLines({LINES}, seed=0)
 """
 
 PICTURE_HEAD = """\
-from PIL import Image, ImageOps
+from PIL import Image
 
 with Image.open({name!r}) as file:
-    rgba = np.asarray(ImageOps.exif_transpose(file).convert("RGBA"))
+    rgba = np.asarray(file.convert("RGBA"))
 lines = PictureLines(rgba)
 assert lines.sha256.startswith({sha256!r}), "decoded to other pixels than in the browser"
 """
@@ -65,8 +71,9 @@ class Picture:
 
     def __init__(self, rgba, name):
         self.lines = picture_lines.PictureLines(rgba)
-        self.head = Path(picture_lines.__file__).read_text(encoding="utf-8") + "\n\n"
-        self.head += PICTURE_HEAD.format(name=name, sha256=self.lines.sha256[:16])
+        self.sha256 = self.lines.sha256[:16]
+        self.helper = Path(picture_lines.__file__).read_text(encoding="utf-8") + "\n\n"
+        self.head = PICTURE_HEAD.format(name=name, sha256=self.sha256)
 
 
 class Demo:
@@ -80,14 +87,14 @@ class Demo:
     def use_picture(self, data, width, height, name):
         """Cut a picture given as bytes in RGBA; return what came of it as JSON."""
         rgba = np.frombuffer(data, dtype=np.uint8).reshape(height, width, 4)
+        if not (rgba != rgba[0, 0]).any():
+            return json.dumps({"error": "This picture is blank: all its pixels are the same."})
         picture = Picture(rgba, name)
-        if not len(picture.lines):
+        lines = picture.lines
+        if not len(lines):
             return json.dumps({"error": "There is nothing in this picture to cut out."})
         self._picture = picture
-        lines = picture.lines
-        return json.dumps(
-            {"pieces": len(lines), "isText": lines.is_text, "sha256": lines.sha256[:16]}
-        )
+        return json.dumps({"pieces": len(lines), "isText": lines.is_text, "sha256": picture.sha256})
 
     def show(self, request):
         """Build one batch; return its description as JSON, and its images.
@@ -101,50 +108,60 @@ class Demo:
             return json.dumps({"error": str(error)}), None
 
     def _show(self, asked):
-        head, body, lines = self._program(asked)
+        helper, head, body, lines = self._program(asked)
         g = int(asked["step"])
         if self._made is None or self._made[0] != body or self._made[1] is not lines:
-            namespace = {"om": om, "lines": lines}
-            exec(body, namespace)
-            self._made, self._loader = (body, lines), namespace["loader"]
-        loader = self._loader
-
+            self._made, self._loader = (body, lines), loader_of(body, lines)
+            self._loader[0 if g else 1].release()  # so that the first is timed like any other
         started = time.perf_counter()
-        batch = loader[g]
+        batch = self._loader[g]
         seconds = time.perf_counter() - started
-
-        ends = np.cumsum(batch.target_lengths)
-        targets = np.split(batch.targets, ends[:-1])
-        said = {
-            # As texts: they may not fit in JavaScript's numbers.
-            "epoch": str(batch.epoch),
-            "step": str(batch.step),
-            "stepsPerEpoch": str(loader.steps_per_epoch),
-            "shape": list(batch.images.shape),
-            "widths": batch.widths.tolist(),
-            "indices": batch.indices.tolist(),
-            # Digit lines keep 0 free for the blank of CTC, so their symbols are digits plus one.
-            "targets": ["".join(str(symbol - 1) for symbol in target) for target in targets],
-            "least": float(batch.images.min()),
-            "greatest": float(batch.images.max()),
-            "waste": batch.padding_waste,
-            "milliseconds": seconds * 1000,
-            "digest": om.digest(batch),
-            "code": f"{head}{body}{TAIL.format(step=g)}",
-        }
+        said = described(batch, seconds)
+        # What the batch was made from, for the page to name: never what it asked for since.
+        said["of"] = {**asked, "batch": int(asked["batch"]), "step": str(g)}
+        if asked["data"] == "picture":
+            said["of"]["picture"] = self._picture.sha256
+        said["stepsPerEpoch"] = str(self._loader.steps_per_epoch)
+        said["helper"] = helper
+        said["code"] = f"{head}{body}{TAIL.format(step=g)}"
         return json.dumps(said), batch.images
 
+    def pair(self):
+        """Build a near and a far step of one run; return of each what `show` returns.
+
+        Both are built before anything is timed, and then in turn; the fastest round counts, since
+        whatever else this machine does can only add to it.
+        """
+        _, _, body, lines = self._program(OPENING)
+        loader = loader_of(body, lines)
+        seconds = {g: [] for g in NEAR_AND_FAR}
+        for round_ in range(1 + ROUNDS):
+            for g in NEAR_AND_FAR:
+                started = time.perf_counter()
+                for _ in range(BUILDS):
+                    loader[g].release()
+                if round_ > 0:
+                    seconds[g].append((time.perf_counter() - started) / BUILDS)
+        both = []
+        for g in NEAR_AND_FAR:
+            batch = loader[g]
+            said = described(batch, min(seconds[g]))
+            said["of"] = {**OPENING, "batch": int(OPENING["batch"]), "step": str(g)}
+            both.append((json.dumps(said), batch.images))
+        return both
+
     def _program(self, asked):
-        """Return the head and the body of the program, and the dataset that the head makes."""
+        """Return the program's helper, head and body, and the dataset that the head makes."""
         if asked["data"] == "picture":
             if self._picture is None:
                 raise ValueError("Choose a picture first.")
-            head, lines = self._picture.head, self._picture.lines
+            picture = self._picture
+            helper, head, lines = picture.helper, picture.head, picture.lines
             # A picture may hold fewer pieces than a batch has slots.
             short = ", drop_last=False"
             steps = f", steps_per_epoch=max(1, len(lines) // {asked['batch']})"
         else:
-            head, lines = HEAD, digit_lines()
+            helper, head, lines = "", HEAD, digit_lines()
             short = steps = ""
         sampler = SAMPLERS[asked["sampler"]].format(
             batch=int(asked["batch"]), short=short, steps=steps
@@ -159,7 +176,7 @@ class Demo:
         argument = ", augment=augment" if parts else ""
         seed = int(asked["seed"])
         body = BODY.format(sampler=sampler, augment=augment, argument=argument, seed=seed)
-        return head, body, lines
+        return helper, head, body, lines
 
     def versions(self):
         """Say what runs here."""
@@ -186,6 +203,33 @@ class Demo:
             tell(json.dumps(line))
             # Asked for another batch meanwhile, the worker answers that first.
             await asyncio.sleep(0)
+
+
+def loader_of(body, lines):
+    """Run the body of a program; return its loader."""
+    namespace = {"om": om, "lines": lines}
+    exec(body, namespace)
+    return namespace["loader"]
+
+
+def described(batch, seconds):
+    """Say what a batch holds, ready for JSON."""
+    targets = np.split(batch.targets, np.cumsum(batch.target_lengths)[:-1])
+    return {
+        # As texts: they may not fit in JavaScript's numbers.
+        "epoch": str(batch.epoch),
+        "step": str(batch.step),
+        "shape": list(batch.images.shape),
+        "widths": batch.widths.tolist(),
+        "indices": batch.indices.tolist(),
+        # Digit lines keep 0 free for the blank of CTC, so their symbols are digits plus one.
+        "targets": ["".join(str(symbol - 1) for symbol in target) for target in targets],
+        "least": float(batch.images.min()),
+        "greatest": float(batch.images.max()),
+        "waste": batch.padding_waste,
+        "milliseconds": seconds * 1000,
+        "digest": om.digest(batch),
+    }
 
 
 def digit_lines():

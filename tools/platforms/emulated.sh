@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# emulated.sh ROOT ARGUMENT...: runs the Python of a foreign root (root.sh) under qemu-user.
+#
+# EMULATOR: qemu-aarch64 and so on. TRIPLET: the root's library folder. PACKAGE: a folder with a
+# package to import. QEMU_CPU as qemu takes it: cortex-a72 has no pointer authentication, which
+# the default of arm64 emulates at five times the time.
+set -euo pipefail
+root=$1
+shift
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+export PYTHONHOME=$root/usr PYTHONDONTWRITEBYTECODE=1
+export PYTHONPATH=${PACKAGE:+$PACKAGE:}$here/site:$root/usr/lib/python3/dist-packages
+# the site hook names it to tests that start sys.executable: through the same emulator
+export ONEMODEL_EMULATED=$root/python
+printf '#!/bin/bash\nexec %q %q "$@"\n' "$here/emulated.sh" "$root" >"$root/python"
+chmod +x "$root/python"
+
+interpreter=$(cd "$root/usr/bin" && printf '%s\n' python3.* | grep -xE 'python3\.[0-9]+' | sort -V | tail -n 1)
+exec "$EMULATOR" -L "$root" \
+    -E "LD_LIBRARY_PATH=/usr/lib/$TRIPLET/blas:/usr/lib/$TRIPLET/lapack" \
+    "$root/usr/bin/$interpreter" "$@"
