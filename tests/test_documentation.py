@@ -35,7 +35,7 @@ MODULES = sorted(
     if not module.name.rpartition(".")[2].startswith("_")
 )
 #: Modules that need an optional package.
-NEEDS = {"onemodel.torch": "torch"}
+NEEDS = {"onemodel.torch": "torch", "onemodel.numba": "numba"}
 PUBLIC = [om, om.augment, om.datasets, om.image, om.transforms]
 
 

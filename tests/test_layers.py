@@ -31,7 +31,7 @@ LEVELS = (
     {"_loader"},
     {"loader"},
     {"_checks"},
-    {"torch"},
+    {"torch", "numba"},
     {"__init__"},
     {"_cli"},
     {"__main__"},

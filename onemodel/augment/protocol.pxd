@@ -33,8 +33,8 @@ ctypedef struct ImageShape:
 
 # Draw one image's parameters from *state into `parameters` (parameter_bytes, 8-byte aligned). Leave
 # *state after all draws of the operation, those that apply_row makes for each pixel included.
-# apply_image follows before the next operation draws: where apply_row is NULL, `parameters` may keep
-# `state` itself, and apply_image draws from it.
+# apply_image follows before the next operation draws: where apply_row is NULL, `parameters` may
+# keep `state` itself, and apply_image draws from it.
 ctypedef void (*DrawFunction)(
     const void *settings, uint64_t *state, const ImageShape *shape, void *parameters
 ) noexcept nogil

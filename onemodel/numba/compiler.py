@@ -43,6 +43,7 @@ def check_function(name: str, function: Any, first: tuple[str, ...]) -> Function
 
     Args:
         name: of the argument.
+        function: what may be one.
         first: what its parameters without defaults stand for; an ellipsis allows more.
 
     Raises:
@@ -106,7 +107,7 @@ def with_defaults(function: FunctionType, settings: Mapping[str, Any]) -> Functi
     )
 
 
-def compile_edit(function: FunctionType, dtype: np.dtype[Any], rank: int) -> Any:
+def compile_edit(function: Callable[..., Any], dtype: np.dtype[Any], rank: int) -> Any:
     """Return what holds the C form of ``function(rng, pixels)``: an EditFunction of the .pxd files.
 
     Its ``address`` stays as long as the object. Defaults are constants in it.
@@ -181,7 +182,12 @@ def compile_pixels(function: FunctionType, draw: FunctionType) -> PixelFunctions
         compiled = [
             cfunc(
                 types.void(
-                    place, types.CPointer(pixel), single, single, types.int64, types.CPointer(single)
+                    place,
+                    types.CPointer(pixel),
+                    single,
+                    single,
+                    types.int64,
+                    types.CPointer(single),
                 )
             )(run)
             for pixel, run in ((types.uint8, make_pixels), (single, take_pixels))
@@ -189,7 +195,7 @@ def compile_pixels(function: FunctionType, draw: FunctionType) -> PixelFunctions
         return PixelFunctions(edit_function(drawn, run_draw), size_of(drawn), *compiled)
 
 
-def njit(function: FunctionType) -> Any:
+def njit(function: Callable[..., Any]) -> Any:
     return numba.njit(error_model="numpy")(function)
 
 
@@ -204,7 +210,7 @@ def edit_function(values: Any, run: Callable[..., None]) -> Any:
 
 
 @contextmanager
-def as_type_error(function: FunctionType) -> Iterator[None]:
+def as_type_error(function: Callable[..., Any]) -> Iterator[None]:
     """Turn what Numba says of a function into a TypeError."""
     try:
         yield
@@ -215,7 +221,9 @@ def as_type_error(function: FunctionType) -> Iterator[None]:
         ) from error
 
 
-def edit_pixels(draw: FunctionType, function: FunctionType, rng: Any, image: NDArray[Any]) -> None:
+def edit_pixels(
+    draw: Callable[..., Any], function: Callable[..., Any], rng: Any, image: NDArray[Any]
+) -> None:
     """Edit an image as the compiled forms of both functions do."""
     drawn = draw(rng, image.shape)
     for place in np.ndindex(image.shape):

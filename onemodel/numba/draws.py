@@ -27,7 +27,7 @@ ZERO, HALF = np.uint64(0), np.uint64(32)
 S11, S27, S30, S31, S40 = (np.uint64(shift) for shift in (11, 27, 30, 31, 40))
 
 
-class Generator(types.CPointer):  # type: ignore[misc]
+class Generator(types.CPointer):
     """The type of ``rng`` in a compiled function."""
 
     def __init__(self) -> None:

@@ -11,12 +11,12 @@ import operator
 import pickle
 from collections.abc import Callable, Mapping
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import Any, Self, overload
 
 import numpy as np
 
 from onemodel._common.arguments import check_flag, check_key
-from onemodel._common.configured import Argument, configure
+from onemodel._common.configured import Argument, Configured, configure
 from onemodel._common.describe import shown
 from onemodel._random.batch_rng import BatchRng
 from onemodel._random.rng import SampleRng, derive
@@ -35,7 +35,7 @@ from onemodel.numba.compiler import (
     with_defaults,
 )
 from onemodel.transforms.layout import check_layout
-from onemodel.transforms.protocol import CompiledTransform
+from onemodel.transforms.protocol import CompiledTransform, RowChain
 
 __all__ = ["NumbaAugmentation", "NumbaTransform", "augmentation", "row_transform"]
 
@@ -46,20 +46,15 @@ Function = Callable[..., None]
 Key = int | str | None
 
 
-class Stage:
+class Stage(Configured):
     """What both kinds of stages share: the function, its arguments, text and pickle."""
 
     function: Argument[FunctionType] = Argument("function", "The function, as it was written.")
     settings: Argument[Mapping[str, Any]] = Argument("settings", "Values of all named parameters.")
     exact: Argument[bool] = Argument("exact", "Whether its bytes are compared with Python's.")
 
-    if TYPE_CHECKING:  # of the class that it is mixed with
-
-        @property
-        def arguments(self) -> Mapping[str, Any]: ...
-
     @property
-    def __wrapped__(self) -> Function:
+    def __wrapped__(self) -> Callable[..., None]:
         """The Python callable that gives the same bytes: a state describes a stage by it."""
         return with_defaults(self.function, self.settings)
 
@@ -211,11 +206,12 @@ class NumbaTransform(Stage, CompiledTransform):
         row = SampleRng(2).random(shape, np.float32)
         expected = (row * np.float32(256)).astype(np.uint8) if dtype == np.uint8 else row
         rows = BatchRng(1)
-        found = self(rows, expected[np.newaxis])[0]
+        found = np.empty((1, *shape), dtype)
+        RowChain([self], dtype, shape).run(rows, expected[np.newaxis], None, found)
         rng = SampleRng(derive(1, 0, 0, 0, ROW_STREAM))
         run_python(self.__wrapped__, rng, expected)
         check_same(
-            self.function.__qualname__, expected, found, rng.next_u64() == rows.row_u64(1)[0]
+            self.function.__qualname__, expected, found[0], rng.next_u64() == rows.row_u64(1)[0]
         )
 
 
@@ -227,9 +223,7 @@ def augmentation(
 def augmentation(
     *, draw: Function | None = ..., exact: bool = ...
 ) -> Callable[[Function], NumbaAugmentation]: ...
-def augmentation(
-    function: Any = None, /, *, draw: Function | None = None, exact: bool = True
-) -> Any:
+def augmentation(function: Any = None, /, *, draw: Any = None, exact: bool = True) -> Any:
     """Compile a function to a native augmentation, which is returned in its place.
 
     ``function(rng, image)`` edits ``image``, float32 [C, H, W], in place with draws from ``rng``:
