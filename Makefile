@@ -20,7 +20,8 @@ lint: build
 	$(BIN)/ruff format --check .
 	$(BIN)/cython-lint onemodel
 	$(BIN)/mypy
-	$(BIN)/python -m mypy.stubtest onemodel --ignore-disjoint-bases --allowlist tools/stubtest-allowlist.txt
+	$(BIN)/python -m mypy.stubtest onemodel --ignore-disjoint-bases \
+		--mypy-config-file pyproject.toml --allowlist tools/stubtest-allowlist.txt
 
 build: $(VENV)/.built
 

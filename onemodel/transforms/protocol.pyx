@@ -119,6 +119,9 @@ cdef class CompiledTransform(NativeTransform):
         self.operation.draw = keep_state
         self.operation.apply = edit_row
 
+    def _compiled(self, dtype, shape):
+        raise NotImplementedError("a subclass compiles it")
+
     cdef RowFormat after(self, RowFormat before) except *:
         cdef uintptr_t found = self._compiled(row_dtype(&before), row_shape(&before))
         self.functions[function_for(&before)] = <EditFunction><void *>found
