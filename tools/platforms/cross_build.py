@@ -40,12 +40,16 @@ WHAT_TESTS_READ = (
 
 
 def setup_of(source: Path) -> dict[str, Any]:
-    """Return what setup.py defines; running it writes the C files, and builds nothing."""
-    original, setuptools.setup = setuptools.setup, lambda **_: None
+    """Return what setup.py defines, and as ``ext_modules`` the extensions that it hands over.
+
+    Running it writes the C files, and builds nothing.
+    """
+    given: dict[str, Any] = {}
+    original, setuptools.setup = setuptools.setup, given.update
     before = Path.cwd()
     os.chdir(source)
     try:
-        return runpy.run_path("setup.py")
+        return runpy.run_path("setup.py") | given
     finally:
         os.chdir(before)
         setuptools.setup = original
@@ -82,16 +86,21 @@ def main() -> None:
             shutil.copy(path, given.target / name)
 
     def compile_one(extension: Any) -> None:
-        [source] = extension.sources
-        binary = given.target / Path(source).with_suffix(given.suffix)
+        source = Path(extension.sources[0])
+        binary = (given.target / source.with_suffix(given.suffix)).absolute()
         subprocess.run(
-            [*shlex.split(given.compiler), *flags, "-o", str(binary.absolute()), source],
+            [
+                *shlex.split(given.compiler),
+                *flags,
+                *(f"-I{folder}" for folder in extension.include_dirs),
+                *("-o", str(binary), str(source)),
+            ],
             cwd=given.source,
             check=True,
         )
 
     with ThreadPoolExecutor(given.jobs) as workers:
-        for _ in workers.map(compile_one, setup["kernels"]):
+        for _ in workers.map(compile_one, setup["ext_modules"]):
             pass
 
 
