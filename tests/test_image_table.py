@@ -8,6 +8,7 @@ import json
 import os
 import pickle
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -587,6 +588,42 @@ def test_a_subclass_must_call_init():
         with pytest.raises(TypeError, match=r"Forgetful\.__init__ must call super"):
             use(Forgetful())
     assert not hasattr(Forgetful(), "__getitems__")
+
+
+# Pages of a mapped table
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/smaps"), reason="Linux tells of its mappings")
+def test_nothing_is_read_ahead_of_a_mapped_table(tmp_path):
+    gray_table().save(tmp_path / "table")
+    opened = ImageTable.open(tmp_path / "table")
+    lines = Path("/proc/self/smaps").read_text().splitlines()
+    path = str(tmp_path / "table" / "pixels.npy")
+    [start] = [number for number, line in enumerate(lines) if line.endswith(path)]
+    flags = next(line for line in lines[start:] if line.startswith("VmFlags:"))
+    assert "rr" in flags.split()  # a reader at random
+    assert len(opened) == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="pages cannot be given up here")
+def test_batches_of_pages_that_are_not_in_memory(tmp_path):
+    """Rows begin and end anywhere in a page; they are asked for whole, and read as they are."""
+    generator = np.random.default_rng(1)
+    images = [
+        generator.integers(0, 256, (9, int(width)), np.uint8)
+        for width in generator.integers(1, 900, 300)
+    ]
+    whole = ImageTable.from_arrays(images)
+    whole.save(tmp_path / "table")
+    opened = ImageTable.open(tmp_path / "table")
+    loaders = [
+        onemodel.DataLoader(table, 16, shuffle=True, collate=onemodel.ImageBatchCollator(), seed=2)
+        for table in (whole, opened)
+    ]
+    with open(tmp_path / "table" / "pixels.npy", "rb") as file:
+        for expected, found in zip(*(loader.steps(0, 60) for loader in loaders), strict=True):
+            assert onemodel.digest(found) == onemodel.digest(expected)
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 # Digests

@@ -10,8 +10,9 @@ from libc.string cimport memmove, memset
 
 from onemodel._batch.notes import note_slot
 from onemodel._memory.arrays cimport CONTIGUOUS, Array, array_of
+from onemodel._memory.mapped_pages cimport will_need
 from onemodel._simd.cache_hint cimport prefetch_row
-from onemodel.datasets.columns cimport Columns
+from onemodel.datasets.columns cimport Columns, waits_for_pages
 from onemodel.datasets.sample cimport Sample, is_resolved
 
 __all__ = ["CollateInputs", "from_columns", "from_samples", "gather_samples"]
@@ -182,6 +183,7 @@ cdef int64_t point_at_columns(
 ) noexcept nogil:
     cdef int64_t k, index, row
     cdef int64_t size = 1 if columns.bytes else 4
+    cdef bint ask = waits_for_pages(columns)
     cdef Slot *slot
     if not allocate(inputs, count):
         return -2
@@ -199,6 +201,8 @@ cdef int64_t point_at_columns(
         slot.image.row_stride = row
         slot.image.column_stride = size
         slot.image.width = columns.widths[index]
+        if ask:
+            will_need(slot.image.pixels, row * columns.height * columns.channels)
         slot.target_length = columns.target_offsets[index + 1] - columns.target_offsets[index]
         if slot.target_length:
             slot.target = &columns.targets[columns.target_offsets[index]]

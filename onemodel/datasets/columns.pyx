@@ -10,7 +10,7 @@ import numpy as np
 from onemodel._common.arrays import image_text, is_masked, read_only
 from onemodel._common.integers import check_integer
 from onemodel._memory.arrays cimport CONTIGUOUS, Array, array_of
-from onemodel.datasets._table.mapped import portable, restored
+from onemodel.datasets._table.mapped import MappedArray, portable, restored
 
 __all__ = ["Columns"]
 
@@ -115,6 +115,7 @@ cdef class Columns:
                 f"targets must hold {self.target_offsets[count]} symbols, "
                 f"got {len(arrays['targets'])}"
             )
+        self.mapped = type(portable(arrays["pixels"])) is MappedArray
         self.arrays = MappingProxyType(arrays)
         self.count = count          # last: of columns that were refused there are none
 

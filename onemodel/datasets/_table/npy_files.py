@@ -6,6 +6,7 @@ text. Here it has one form, that of every writer known, and anything else is one
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 import os
@@ -107,6 +108,7 @@ def read_array(path: Path, header: Header, *, memory_map: bool) -> NDArray[Any]:
             mapped = np.memmap(path, header.dtype, "r", header.start, header.shape)
         except (ValueError, OverflowError) as error:
             wrong(path, f"{header.file_bytes} bytes", f"{path.stat().st_size} bytes: {error}")
+        _read_at_random(mapped)
         array: NDArray[Any] = mapped.view(np.ndarray)
     else:
         count = math.prod(header.shape)
@@ -117,6 +119,16 @@ def read_array(path: Path, header: Header, *, memory_map: bool) -> NDArray[Any]:
     array = native(array)
     array.flags.writeable = False
     return array
+
+
+def _read_at_random(mapped: Any) -> None:
+    """Tell the system not to read what lies behind a page: the next image lies elsewhere."""
+    import mmap  # not every platform has it, and only a mapped table needs it
+
+    pages, advice = getattr(mapped, "_mmap", None), getattr(mmap, "MADV_RANDOM", None)
+    if pages is not None and advice is not None:
+        with contextlib.suppress(OSError):
+            pages.madvise(advice)
 
 
 def native(array: NDArray[Any]) -> NDArray[Any]:
