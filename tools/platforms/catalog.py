@@ -21,7 +21,7 @@ class Platform:
         compiler: the command; flags that setup.py does not give come in ``flags``.
         packages: Debian's, without which it cannot be made.
         debian: Debian's name of the architecture; "" for this machine's own.
-        suite: the Debian release of the root.
+        suites: the Debian releases whose root is tried, one after another.
         emulator: the command of qemu-user; "" where the processor is real.
         cpu: as qemu names it; "" for its default.
         triplet: the root's library folder.
@@ -35,7 +35,7 @@ class Platform:
     packages: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
     debian: str = ""
-    suite: str = ""
+    suites: tuple[str, ...] = ()
     emulator: str = ""
     cpu: str = ""
     triplet: str = ""
@@ -45,15 +45,22 @@ class Platform:
 
 
 def foreign(
-    name: str, machine: str, triplet: str, *, suite: str = "trixie", cpu: str = "", bits: int = 64,
-    compiler: str = "", emulator: str = "",
-) -> Platform:  # fmt: skip
+    name: str,
+    machine: str,
+    triplet: str,
+    *,
+    suites: tuple[str, ...] = ("trixie",),
+    cpu: str = "",
+    bits: int = 64,
+    compiler: str = "",
+    emulator: str = "",
+) -> Platform:
     """Return a machine of another architecture, with the packages that its tools come in."""
     prefix = compiler or triplet
     emulator = emulator or machine
     tools = (f"gcc-{prefix.replace('_', '-')}", f"libc6-dev-{name}-cross")
     return Platform(
-        name, f"{prefix}-gcc", ("qemu-user", "debootstrap", *tools), (), name, suite,
+        name, f"{prefix}-gcc", ("qemu-user", "debootstrap", *tools), (), name, suites,
         f"qemu-{emulator}", cpu, triplet, machine, bits,
     )  # fmt: skip
 
@@ -63,7 +70,8 @@ FOREIGN = {
     each.name: each
     for each in (
         foreign("arm64", "aarch64", "aarch64-linux-gnu", cpu="cortex-a72"),
-        foreign("s390x", "s390x", "s390x-linux-gnu"),
+        # the stable release's updates for s390x are not on every mirror
+        foreign("s390x", "s390x", "s390x-linux-gnu", suites=("forky", "trixie")),
         foreign("riscv64", "riscv64", "riscv64-linux-gnu"),
         foreign("armhf", "armv7l", "arm-linux-gnueabihf", bits=32, emulator="arm"),
         foreign("i386", "i686", "i386-linux-gnu", bits=32, compiler="i686-linux-gnu",

@@ -16,7 +16,6 @@ export ONEMODEL_EMULATED=$root/python
 printf '#!/bin/bash\nexec %q %q "$@"\n' "$here/emulated.sh" "$root" >"$root/python"
 chmod +x "$root/python"
 
-interpreter=$(cd "$root/usr/bin" && printf '%s\n' python3.* | grep -xE 'python3\.[0-9]+' | sort -V | tail -n 1)
 exec "$EMULATOR" -L "$root" \
     -E "LD_LIBRARY_PATH=/usr/lib/$TRIPLET/blas:/usr/lib/$TRIPLET/lapack" \
-    "$root/usr/bin/$interpreter" "$@"
+    "$root/usr/bin/python3" "$@"
