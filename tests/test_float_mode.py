@@ -22,14 +22,23 @@ from onemodel import (
     ImageBatchCollator,
     MixingSampler,
     Sample,
+    SampleRng,
     WeightedSampler,
     digest,
     image,
 )
 from onemodel._simd import scale_and_shift
 from onemodel._simd.float_mode import DefaultFloatMode
-from onemodel.augment import Blur, GainOffset
-from onemodel.transforms import Mixup, Normalize, OneHot
+from onemodel.augment import (
+    Blur,
+    Erase,
+    GainOffset,
+    Noise,
+    ResizeHeight,
+    Shift,
+    StretchWidth,
+)
+from onemodel.transforms import CutMix, Mixup, Normalize, OneHot
 
 DEFAULT = 0x1F80
 MODES = {"flush to zero": 0x9FC0, "round down": 0x3F80, "round to zero": 0x7F80}
@@ -235,3 +244,72 @@ def test_pixels_are_converted_alike_in_every_mode(means, mode, mxcsr):
     with mode_of(mxcsr, MODES[mode]):
         found = converted()
     assert found.tobytes() == expected.tobytes()
+
+
+# Without a loader
+
+
+def random_images(seed):
+    """Ordinary numbers beside subnormal ones."""
+    images = SampleRng(seed).random((1, 6, 40), np.float32)
+    images[0, 1] *= np.float32(1e-39)
+    return images
+
+
+IMAGES = [random_images(seed) for seed in range(6)]  # made in the default mode
+
+
+def augmented(make_augmentation):
+    def call():
+        image = IMAGES[1].copy()
+        make_augmentation()(SampleRng(5), image)
+        return image.tobytes()
+
+    return call
+
+
+def transformed(make_transform):
+    def call():
+        sample = Sample(IMAGES[2])
+        return make_transform()(SampleRng(5), sample).image.tobytes()
+
+    return call
+
+
+def rows_of_a_transform(make_transform):
+    def call():
+        rows = np.stack(IMAGES), np.eye(6, dtype=np.float32)
+        return [part.tobytes() for part in make_transform()(SampleRng(5), rows)]
+
+    return call
+
+
+DIRECT = {
+    "GainOffset": augmented(lambda: GainOffset((0.1, 0.7), (-0.3, 0.1))),
+    "Noise": augmented(lambda: Noise(0.1)),
+    "Erase": augmented(lambda: Erase(3, (1, 4), fill=0.1)),
+    "Shift": augmented(lambda: Shift((-3, 3), (-1, 1), fill=0.1)),
+    "Blur": augmented(lambda: Blur(1.0)),
+    "a chain": augmented(lambda: Compose([Blur(1.0), GainOffset((0.1, 0.7)), Noise(0.3)])),
+    "StretchWidth": transformed(lambda: StretchWidth(0.7, 1.3)),
+    "ResizeHeight": transformed(lambda: ResizeHeight(11)),
+    "Normalize": rows_of_a_transform(lambda: Normalize(0.1, 0.7, key=0)),
+    "Mixup": rows_of_a_transform(lambda: Mixup(0.2)),
+    "CutMix": rows_of_a_transform(lambda: CutMix(0.2)),
+    "next_normal": lambda: [SampleRng(k).next_normal() for k in range(50)],
+    "standard_normal": lambda: SampleRng(3).standard_normal(500).tobytes(),
+    "uniform": lambda: [
+        [SampleRng(k).uniform(0.1, 0.7) for k in range(50)],
+        SampleRng(3).uniform(-0.1, 1e-300, 500).tobytes(),
+        SampleRng(3).uniform(0, 1e-310),
+    ],
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", DIRECT)
+def test_a_direct_call_gives_the_same_in_every_mode(name, mode, mxcsr):
+    expected = DIRECT[name]()
+    with mode_of(mxcsr, MODES[mode]):
+        found = DIRECT[name]()
+    assert found == expected

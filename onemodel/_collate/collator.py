@@ -25,6 +25,7 @@ from onemodel._common.integers import check_integer
 from onemodel._common.overrides import is_own
 from onemodel._memory.pool import BufferPool
 from onemodel._random.rng import SampleRng
+from onemodel._simd.float_mode import DefaultFloatMode
 from onemodel.augment.protocol import Chain, NativeAugmentation
 from onemodel.datasets.columns import Columns
 from onemodel.datasets.sample import Sample
@@ -307,7 +308,7 @@ def _check_pad_value(value: Any) -> float:
         number = float(value)
     except (OverflowError, TypeError, ValueError):
         raise ValueError(f"pad_value must be finite in float32, got {shown(value)}") from None
-    with np.errstate(all="ignore"):
+    with DefaultFloatMode(), np.errstate(all="ignore"):
         single = float(np.float32(number))
     if not math.isfinite(single):
         raise ValueError(f"pad_value must be finite in float32, got {shown(value)}")

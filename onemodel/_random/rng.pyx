@@ -20,6 +20,7 @@ from onemodel._common.integers import (
     TWO_63, TWO_64, check_integer, check_shape, check_uint64,
 )
 from onemodel._simd.feistel cimport Feistel, feistel, permute
+from onemodel._simd.float_mode cimport default_float_mode, restore_float_mode
 
 __all__ = ["SampleRng", "check_coordinates", "derive", "mix", "slot_rng"]
 
@@ -180,7 +181,10 @@ cdef class SampleRng:
 
     def next_normal(self):
         """Return the sum of twelve ``next_single`` in float32, less 6: mean 0, variance 1."""
-        return next_normal(&self.current)
+        cdef uint64_t mode = default_float_mode()
+        cdef float value = next_normal(&self.current)
+        restore_float_mode(mode)
+        return value
 
     def random(self, size=None, dtype=np.float64):
         """Return uniform floats in [0, 1): ``next_double``, or ``next_single`` for float32.
@@ -225,19 +229,27 @@ cdef class SampleRng:
             TypeError: if low or high is not a number; text and complex numbers are none.
             ValueError: if low or high is not finite, or their difference is not.
         """
-        cdef double start = finite("low", low)
-        cdef double span = finite("high", high) - start
+        cdef uint64_t mode
+        cdef double value, start = finite("low", low), end = finite("high", high)
+        mode = default_float_mode()
+        cdef double span = end - start
+        restore_float_mode(mode)
         if not isfinite(span):
             raise ValueError(f"high - low must be finite, got low {low} and high {high}")
         if size is None:
-            return start + span * next_double(&self.current)
+            mode = default_float_mode()
+            value = start + span * next_double(&self.current)
+            restore_float_mode(mode)
+            return value
         values = new_array("size", size, np.float64)
         cdef Array flat
         cdef int64_t k
         array_of(values, b"d", ANY_RANK, WRITABLE, &flat)
+        mode = default_float_mode()
         with nogil:
             for k in range(flat.size):
                 (<double *>flat.data)[k] = start + span * next_double(&self.current)
+        restore_float_mode(mode)
         return values
 
     def integers(self, low, high=None, size=None):
@@ -267,14 +279,16 @@ cdef class SampleRng:
     def standard_normal(self, size=None):
         """Return ``next_normal`` draws: a Python float, or a float32 array of shape ``size``."""
         if size is None:
-            return next_normal(&self.current)
+            return self.next_normal()
         values = new_array("size", size, np.float32)
         cdef Array flat
         cdef int64_t k
         array_of(values, b"f", ANY_RANK, WRITABLE, &flat)
+        cdef uint64_t mode = default_float_mode()
         with nogil:
             for k in range(flat.size):
                 (<float *>flat.data)[k] = next_normal(&self.current)
+        restore_float_mode(mode)
         return values
 
     def permutation(self, n):

@@ -44,4 +44,15 @@ static inline uint64_t onemodel_default_float_mode(void) { return 0; }
 static inline void onemodel_restore_float_mode(uint64_t found) { (void)found; }
 #endif
 
+/* Round to float32 in the default mode. A compiler that sees plain numbers may round before the
+ * mode is set or after it is put back; volatile ones it reads and writes where they stand. */
+static inline float onemodel_to_single(double value) {
+    volatile double given = value;
+    volatile float single;
+    uint64_t mode = onemodel_default_float_mode();
+    single = (float)given;
+    onemodel_restore_float_mode(mode);
+    return single;
+}
+
 #endif

@@ -10,6 +10,7 @@ from onemodel._common.arguments import check_integer_pair, check_number, check_p
 from onemodel._common.configured import Argument
 from onemodel._common.integers import check_integer
 from onemodel._random.rng cimport next_below, skip_u64
+from onemodel._simd.float_mode cimport to_single
 from onemodel.augment.protocol cimport (
     ImageShape,
     IntegerRange,
@@ -150,7 +151,7 @@ cdef class Noise(NativeAugmentation):
         if deviation < 0:
             raise ValueError(f"sigma must be >= 0, got {deviation}")
         configure(self, Noise, {"sigma": deviation})
-        self.deviation = <float>deviation
+        self.deviation = to_single(deviation)
         self.operation.settings = &self.deviation
         self.operation.parameter_bytes = sizeof(uint64_t)
         self.operation.draw = noise_draw
@@ -283,7 +284,7 @@ cdef class Erase(NativeAugmentation):
         configure(self, Erase, {"count": count, "size": size, "fill": fill})
         self.settings.count = count
         self.settings.size = integer_range_of(size)
-        self.settings.fill = <float><double>fill
+        self.settings.fill = to_single(fill)
         self.operation.settings = &self.settings
         self.operation.parameter_bytes = self.settings.count * <int64_t>sizeof(Rectangle)
         self.operation.draw = erase_draw

@@ -27,6 +27,8 @@ from onemodel._common.integers import check_integer
 from onemodel._memory.arrays cimport CONTIGUOUS, WRITABLE, Array, hold_array
 from onemodel._random.rng cimport SampleRng
 from onemodel._simd.cache_hint cimport prefetch_row
+from onemodel._simd.float_mode cimport default_float_mode, restore_float_mode, to_single
+from onemodel._simd.float_mode import DefaultFloatMode
 
 __all__ = [
     "Argument",
@@ -320,10 +322,12 @@ cdef int run_in_place(
         free(parameters)
         free(scratch)
         raise MemoryError(f"no memory to edit an image of {pixels.size * sizeof(float)} bytes")
+    cdef uint64_t mode = default_float_mode()
     with nogil:
         run_image(
             operations, count, &rng.current, parameters, &shape, <float *>pixels.data, scratch
         )
+    restore_float_mode(mode)
     free(parameters)
     free(scratch)
     return 0
@@ -353,6 +357,7 @@ cdef int run_apart(Chain chain, SampleRng rng, const Array *source, const Array 
     parameters = <char *>malloc(chain.parameter_bytes + 8)
     if parameters == NULL:
         raise MemoryError(f"no memory for {chain.parameter_bytes} bytes of parameters")
+    cdef uint64_t mode = default_float_mode()
     with nogil:
         draw_parameters(chain.operations, chain.count, &rng.current, &shape, parameters)
         for channel in range(shape.channels):
@@ -362,6 +367,7 @@ cdef int run_apart(Chain chain, SampleRng rng, const Array *source, const Array 
                 )
                 read += shape.width
                 write += shape.width
+    restore_float_mode(mode)
     free(parameters)
     return 0
 
@@ -403,9 +409,9 @@ cdef void run_image(
 cdef Range range_of(name, bounds) except *:
     """The width was subtracted in float64 and is rounded once."""
     cdef Range checked
-    low, width = check_range(name, bounds)
-    checked.low = <float><double>low
-    checked.width = <float><double>width
+    with DefaultFloatMode():    # whatever the thread that makes the object was set to
+        low, width = check_range(name, bounds)
+    checked.low, checked.width = to_single(low), to_single(width)
     return checked
 
 

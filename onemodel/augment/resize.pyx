@@ -5,7 +5,7 @@ pixels are read; the weights and the pixels are float32 arithmetic in a written 
 """
 
 cimport cython
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
@@ -18,6 +18,7 @@ from onemodel._common.configured import Argument
 from onemodel._memory.arrays cimport CONTIGUOUS, WRITABLE, Array, array_of
 from onemodel._common.integers import check_integer
 from onemodel._random.rng cimport SampleRng
+from onemodel._simd.float_mode cimport default_float_mode, restore_float_mode
 from onemodel.datasets.sample cimport Sample
 from onemodel.augment.protocol cimport Range, draw_number, range_of
 
@@ -147,6 +148,7 @@ cdef Sample resized(Sample sample, given, int64_t height, int64_t width):
     cdef int64_t channel
     cdef float *buffer = <float *>malloc(source.shape[2] * sizeof(float))
     cdef bint there
+    cdef uint64_t mode = default_float_mode()
     with nogil:
         there = find_places(&rows, source.shape[1], height)
         there = find_places(&columns, source.shape[2], width) and there and buffer != NULL
@@ -160,6 +162,7 @@ cdef Sample resized(Sample sample, given, int64_t height, int64_t width):
         free_places(&rows)
         free_places(&columns)
         free(buffer)
+    restore_float_mode(mode)
     if not there:
         raise MemoryError(f"no memory to resize an image to {height} x {width}")
     image.flags.writeable = False       # as a sample shows it: it needs no view of its own
@@ -230,9 +233,11 @@ cdef class StretchWidth(Configured):
         check_initialised(self)
         image = pixels_of(sample)
         _, height, width = image.shape
+        cdef uint64_t mode = default_float_mode()
         cdef float factor = draw_number(&self.factor, &rng.current)
         cdef float product = <float><int64_t>width * factor
         cdef float rounded = product + <float>0.5
+        restore_float_mode(mode)
         width = check_width(max(1, <int64_t>rounded))
         return resized(sample, image, height, width)
 

@@ -9,6 +9,7 @@ from libc.string cimport memmove
 
 from onemodel._common.arguments import check_integer_pair, check_number
 from onemodel._common.configured import Argument
+from onemodel._simd.float_mode cimport to_single
 from onemodel.augment.protocol cimport (
     ImageShape,
     IntegerRange,
@@ -164,7 +165,7 @@ cdef class Shift(NativeAugmentation):
         configure(self, Shift, {"dx": dx, "dy": dy, "fill": fill})
         self.settings.dx = integer_range_of(dx)
         self.settings.dy = integer_range_of(dy)
-        self.settings.fill = <float><double>fill
+        self.settings.fill = to_single(fill)
         self.operation.settings = &self.settings
         self.operation.parameter_bytes = sizeof(ShiftParameters)
         self.operation.draw = shift_draw

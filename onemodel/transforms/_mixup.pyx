@@ -12,6 +12,7 @@ import numpy as np
 from onemodel._random.batch_rng cimport BatchRng
 from onemodel._random.rng cimport next_below, next_double
 from onemodel._memory.arrays cimport address
+from onemodel._simd.float_mode cimport default_float_mode, restore_float_mode
 
 __all__ = ["cut_rows", "mix_rows"]
 
@@ -107,6 +108,7 @@ def mix_rows(BatchRng rng not None, int power, int64_t block, images, result, la
     cdef int64_t label_size = labels.size // rows if rows else 0
     cdef int64_t k
     cdef Blend blend
+    cdef uint64_t mode = default_float_mode()
     with nogil:
         for k in range(rows):
             blend.partner = draw_partner(
@@ -121,6 +123,7 @@ def mix_rows(BatchRng rng not None, int power, int64_t block, images, result, la
             weigh(
                 source + k * size, source + blend.partner * size, target + k * size, size, &blend,
             )
+    restore_float_mode(mode)
 
 
 def cut_rows(
@@ -156,6 +159,7 @@ def cut_rows(
     cdef int64_t half_height, half_width, top, bottom, left, right
     cdef int64_t k, plane, x, y, place
     cdef Blend blend
+    cdef uint64_t mode = default_float_mode()
     with nogil:
         for k in range(rows):
             blend.partner = draw_partner(
@@ -188,3 +192,4 @@ def cut_rows(
                         source + blend.partner * row_bytes + place,
                         <size_t>((right - left) * pixel_bytes),
                     )
+    restore_float_mode(mode)

@@ -21,6 +21,7 @@ from onemodel._common.describe import shown
 from onemodel._common.integers import check_integer
 from onemodel._random.batch_rng import BatchRng
 from onemodel._random.rng import SampleRng
+from onemodel._simd.float_mode import DefaultFloatMode
 from onemodel.transforms._mixup import cut_rows, mix_rows
 from onemodel.transforms.layout import check_layout, image_format, rows_of
 
@@ -33,9 +34,10 @@ Labels = NDArray[np.float32]
 
 def power_of(alpha: float) -> int:
     """Return the k with alpha == 1 / k."""
-    for k in range(1, LARGEST_POWER + 1):
-        if alpha == 1.0 / k:
-            return k
+    with DefaultFloatMode():  # as the division that gave alpha, whatever the thread was set to
+        for k in range(1, LARGEST_POWER + 1):
+            if alpha == 1.0 / k:
+                return k
     raise ValueError(
         f"alpha must be 1 / k for an integer k in [1, {LARGEST_POWER}] (1.0, 0.5, 1 / 3, 0.25, "
         f"0.2, ..., 0.1, ..., 0.0625), got {shown(alpha)}"

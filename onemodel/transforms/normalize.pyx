@@ -11,6 +11,7 @@ import numpy as np
 from onemodel._common.arguments import check_key, check_numbers
 from onemodel._common.configured import Argument
 from onemodel._memory.arrays cimport CONTIGUOUS, Array, array_of
+from onemodel._simd.float_mode import DefaultFloatMode
 from onemodel._simd.scale_and_shift import scale_and_shift
 from onemodel._simd.dispatch cimport loops
 from onemodel._simd.pixels cimport pixel_value
@@ -226,7 +227,8 @@ cdef class Normalize(NativeTransform):
             raise ValueError(
                 f"mean and std must have as many channels, got {len(means)} and {len(deviations)}"
             )
-        owned = float32_settings(means, deviations, count)
+        with DefaultFloatMode():    # whatever the thread that makes the object was set to
+            owned = float32_settings(means, deviations, count)
         configure(self, Normalize, {
             "mean": tuple(means) if hasattr(mean, "__iter__") else means[0],
             "std": tuple(deviations) if hasattr(std, "__iter__") else deviations[0],

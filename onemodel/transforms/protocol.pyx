@@ -19,6 +19,7 @@ from onemodel._memory.arrays cimport CONTIGUOUS, Array, address, array_of
 from onemodel._random.batch_rng cimport BatchRng, rows_rng
 from onemodel._random.rng cimport SampleRng
 from onemodel._simd.cache_hint cimport prefetch_row
+from onemodel._simd.float_mode cimport default_float_mode, restore_float_mode
 from onemodel._simd.dispatch cimport store_fence, loops
 from onemodel.transforms.layout import image_format, rows_of
 
@@ -309,8 +310,10 @@ cdef class RowChain(Configured):
         )
         if memory == NULL:
             raise MemoryError(f"no memory for two rows of {self.scratch_bytes} bytes")
+        cdef uint64_t mode = default_float_mode()
         with nogil:
             self.run_rows(base, stride, first, rows, states, target, memory, non_temporal)
+        restore_float_mode(mode)
         free(memory)
 
     cdef int check_rows(self, source, result) except -1:
