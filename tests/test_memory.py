@@ -484,7 +484,8 @@ def test_counters_under_four_threads(needs_threads):
         assert not thread.is_alive()
     assert wrong == []
     assert pool.stats.rented == pool.stats.returned == 4 * 5000
-    assert pool.stats.bytes <= 4 * 2048 * SLACK
+    # each thread rents the next one before it lets the last one go
+    assert pool.stats.bytes <= 4 * (1024 + 2048) * SLACK
     pool.clear()
     assert pool.stats.bytes == 0
 
