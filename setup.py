@@ -9,6 +9,7 @@ from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build_py import build_py
 
 
 def compile_flags(machine, pointer_bits):
@@ -91,6 +92,20 @@ def readme():
     )
 
 
+class BrowserModules(build_py):
+    """Leaves out what a browser cannot use: there is no torch and no Numba.
+
+    The packages themselves stay, and say so when they are imported.
+    """
+
+    def find_package_modules(self, package, package_dir):
+        """Return the modules of a package that the wheel gets."""
+        modules = super().find_package_modules(package, package_dir)
+        if package not in ("onemodel.torch", "onemodel.numba"):
+            return modules
+        return [module for module in modules if module[1] == "__init__"]
+
+
 # A browser compiles nothing and checks no types, and a page downloads the whole wheel.
 UNUSED_IN_A_BROWSER = ["*.pxd", "*.h", "*.pyi", "README.md"]
 
@@ -100,5 +115,6 @@ setup(
     project_urls=project_urls(),
     ext_modules=cythonize(kernels, compiler_directives=directives),
     exclude_package_data={"": UNUSED_IN_A_BROWSER} if EMSCRIPTEN else {},
+    cmdclass={"build_py": BrowserModules} if EMSCRIPTEN else {},
     options={} if EMSCRIPTEN else {"build_ext": {"parallel": True}},
 )
