@@ -196,12 +196,18 @@ cdef class Ring:
     @property
     def is_usable(self):
         """Whether a pass can begin: not closed, and its threads are in this process."""
-        return not self.closed and not self.is_lost()
+        lock(&self.lock)
+        cdef bint closed = self.closed
+        unlock(&self.lock)
+        return not closed and not self.is_lost()
 
     @property
     def built_ahead(self):
         """How many steps are finished and wait."""
-        return self.ready_count
+        lock(&self.lock)
+        cdef int64_t ready = self.ready_count
+        unlock(&self.lock)
+        return ready
 
     @property
     def waiting(self):
@@ -219,15 +225,21 @@ cdef class Ring:
     @property
     def is_ready(self):
         """Whether ``take`` would return without waiting for a worker."""
-        return (
+        lock(&self.lock)
+        cdef bint ready = (
             self.takeable == 0
             or self.slots[self.next_take % <uint64_t>self.depth].state != EMPTY
         )
+        unlock(&self.lock)
+        return ready
 
     @property
     def workers_alive(self):
         """How many worker threads there are."""
-        return self.live
+        lock(&self.lock)
+        cdef int64_t live = self.live
+        unlock(&self.lock)
+        return live
 
     def set_limit(self, int64_t limit, int64_t window):
         """Let so many workers build at once from now on; 0 lets the consumer build all.
@@ -243,7 +255,10 @@ cdef class Ring:
 
     def count(self):
         """Return what was counted since the ring was made, as a dict."""
-        return self.counters
+        lock(&self.lock)
+        cdef Counters counters = self.counters
+        unlock(&self.lock)
+        return counters
 
     # Workers
 
@@ -459,8 +474,12 @@ cdef class Ring:
         cdef bint alone
         cdef PyObject *entry = NULL
         cdef double requested_at = seconds_now()
+        cdef double cpu
+        lock(&self.lock)
         cdef bint measured = self.lane is None or self.counters.batches % CPU_EVERY == 0
-        cdef double cpu = thread_seconds() if measured or self.returned_cpu > 0 else 0
+        cdef bint timed = measured or self.returned_cpu > 0
+        unlock(&self.lock)
+        cpu = thread_seconds() if timed else 0
         if self.is_lost():
             raise RuntimeError(
                 f"this iterator's worker threads live in process {self.process} and did not come "
@@ -679,7 +698,7 @@ cdef class Ring:
 
     def recount_workers(self):
         """Count out threads that ended outside of ``work``: an asynchronous exception may do it."""
-        cdef int64_t counted = self.live
+        cdef int64_t counted = self.workers_alive
         cdef int64_t alive = sum([thread.is_alive() for thread in self.threads])
         lock(&self.lock)
         # none has come or gone since, and none starts: that one is counted and not alive yet

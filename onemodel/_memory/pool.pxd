@@ -51,6 +51,9 @@ cdef class BufferPool:
     cdef Header *pop(self, int first, int stop, int64_t largest) noexcept nogil
     cdef Header *evict(self, int stop, int64_t excess) noexcept nogil
 
+    # Bytes that are rented now.
+    cdef int64_t count_out(self) noexcept nogil
+
     # With the GIL: the buffer becomes an object's, and returns when nobody holds that any more.
     cdef object allocate(self, tuple shape, kind)
     cdef Block allocate_block(self, int64_t wanted)
@@ -69,4 +72,4 @@ cdef inline char *memory(Block block) noexcept:
 
 cdef inline bint exceeds_cache(BufferPool pool) noexcept nogil:
     """Whether more is rented out now than caches hold: BufferPool.exceeds_cache says why."""
-    return pool.bytes_out > CACHED_BYTES
+    return pool.count_out() > CACHED_BYTES

@@ -128,7 +128,11 @@ cdef class BufferPool:
     @property
     def stats(self):
         """The counters, a ``PoolStats`` (rented, returned, allocated, bytes)."""
-        return PoolStats(self.rented, self.returned, self.allocated, self.bytes)
+        lock(&self.lock)
+        cdef int64_t rented = self.rented, returned = self.returned
+        cdef int64_t allocated = self.allocated, held = self.bytes
+        unlock(&self.lock)
+        return PoolStats(rented, returned, allocated, held)
 
     @property
     def exceeds_cache(self):
@@ -149,10 +153,8 @@ cdef class BufferPool:
         free_all(header)
 
     def __repr__(self):
-        return (
-            f"BufferPool(rented={self.rented}, returned={self.returned}, "
-            f"allocated={self.allocated}, bytes={self.bytes})"
-        )
+        counts = ", ".join([f"{name}={count}" for name, count in self.stats._asdict().items()])
+        return f"BufferPool({counts})"
 
     def __reduce__(self):
         if self.allocator is None:
@@ -161,6 +163,12 @@ cdef class BufferPool:
 
     def __dealloc__(self):
         free_all(self.evict(SIZE_CLASSES, self.bytes))
+
+    cdef int64_t count_out(self) noexcept nogil:
+        lock(&self.lock)
+        cdef int64_t out = self.bytes_out
+        unlock(&self.lock)
+        return out
 
     cdef Header *acquire(self, int64_t wanted) noexcept nogil:
         cdef int64_t size
