@@ -108,4 +108,4 @@ if platform.machine() == "x86_64":
 PLATFORMS = {**NATIVE, **FOREIGN}
 
 #: What every change is tried on; the others take longer than that is worth.
-CI = ("gcc-native", "clang", "control", "cpu-Westmere", "arm64", "s390x", "i386")
+CI = ("control", "arm64", "s390x", "i386")
