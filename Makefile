@@ -47,6 +47,7 @@ bench: build
 # Every way to end a run, 200 times each; CI runs each five times, in tests/test_stress.py.
 stress: build
 	$(BIN)/python tools/stress.py
+	$(BIN)/python tools/stress_threads.py
 
 # Damaged tables, states, reports and folders, and kernels beside their twins, SECONDS each.
 SECONDS ?= 60

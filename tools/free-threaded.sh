@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the suite on free-threaded CPython, which Debian packages as source only: it is built from
+# Runs the suite and a stress with eight threads on free-threaded CPython, which Debian packages as source only: it is built from
 # there once, into a cache outside of the checkout. The machine's apt sources stay as they are.
 #
 # Needs Debian 12 or 13, gcc, make, pkg-config and the headers of zlib, libffi and openssl. The suite
@@ -53,3 +53,4 @@ cd "$work"
 export PYTHONPATH=$work
 "$bin/python" -W error -c 'import sys, onemodel; assert not sys._is_gil_enabled()'
 "$bin/python" -m pytest -q -p no:cacheprovider "$@"
+"$bin/python" tools/stress_threads.py
