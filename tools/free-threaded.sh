@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs the suite and a stress with eight threads on free-threaded CPython, which Debian packages as source only: it is built from
-# there once, into a cache outside of the checkout. The machine's apt sources stay as they are.
+# Runs the suite, and a stress with eight threads, on free-threaded CPython. Debian packages it as
+# source only: it is built from there once, into a cache outside of the checkout. The machine's apt
+# sources stay as they are.
 #
 # Needs Debian 12 or 13, gcc, make, pkg-config and the headers of zlib, libffi and openssl. The suite
 # must find that importing onemodel has left the GIL off.
