@@ -100,6 +100,9 @@ class Built:
             self._find_root()
         else:
             self._find_interpreter()
+        # a release's Python may be newer than the emulator that this machine has
+        if self.run("-c", "import numpy, pytest, hypothesis", at=work).returncode:
+            raise UnavailableError(f"its Python does not run here: see {self.log}")
         self._compile(source)
 
     def _find_root(self) -> None:
@@ -149,10 +152,13 @@ class Built:
         if run(command, self.log).returncode:
             raise RuntimeError(f"{wanted.name} does not build: see {self.log}")
 
-    def run(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        """Run its Python."""
+    def run(
+        self, *arguments: str | Path, at: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run its Python, in the package's folder or elsewhere."""
         limit = {"ONEMODEL_TEST_LIMIT": EMULATED_LIMIT} if self.wanted.emulator else {}
-        return run([*self.python, *arguments], self.log, {**self.env, **limit}, self.package)
+        command = [*self.python, *arguments]
+        return run(command, self.log, {**self.env, **limit}, at or self.package)
 
     def verify(self) -> dict:
         """Return what `onemodel verify --json` says there."""
