@@ -371,6 +371,7 @@ def test_close_while_others_start_passes(kind, needs_threads):
 def test_two_workers_that_close_their_own_loader(needs_threads):
     """A worker waits for no other one."""
     barrier = threading.Barrier(2)
+    earlier = set(threading.enumerate())  # loaders of other tests may still be somebody's
 
     class Closing(Recording):
         def __getitem__(self, index):
@@ -383,8 +384,8 @@ def test_two_workers_that_close_their_own_loader(needs_threads):
 
     loader = make_loader(Closing(), workers=2, prefetch=4)
     list(loader.steps(0, 8))
-    threads = [thread for thread in threading.enumerate() if isinstance(thread, prefetch.Worker)]
-    for thread in threads:
+    started = set(threading.enumerate()) - earlier
+    for thread in started:
         thread.join(60)
         assert not thread.is_alive()
 
