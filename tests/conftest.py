@@ -16,6 +16,7 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 settings.register_profile("thorough", settings.get_profile("suite"), max_examples=2000)
+settings.register_profile("fuzz", settings.get_profile("suite"), derandomize=False, database=None)
 settings.load_profile("suite")
 
 IN_BROWSER = sys.platform in ("emscripten", "wasi")

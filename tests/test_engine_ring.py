@@ -126,7 +126,8 @@ def test_a_step_of_the_next_pass_that_fails_is_tried_again(needs_threads):
     dataset = Broken()
     with make_loader(dataset, workers=1, prefetch=2) as loader:
         assert indices_of(loader) == expected_indices(range(STEPS))
-        until(lambda: dataset.hit)
+        until(lambda: ring_of(loader).built_ahead)  # an error, delivered before the pass begins
+        assert dataset.hit
         dataset.broken = False
         assert indices_of(loader) == expected_indices(range(STEPS, 2 * STEPS))
 

@@ -243,7 +243,7 @@ def run_kernels(number: int) -> str | None:
     tests = [str(ROOT / "tests" / f"test_{name}.py") for name in TWINS]
     command = [
         sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider",
-        f"--hypothesis-seed={number}", *tests,
+        "--hypothesis-profile=fuzz", f"--hypothesis-seed={number}", *tests,
     ]  # fmt: skip
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode == 0:

@@ -17,7 +17,9 @@ python=$(command -v "${PYTHON:-python}")
 
 case $kind in
     address)
-        flags=(-fsanitize=address,undefined)
+        # an undefined operation ends the process: the two together write its report to standard
+        # error alone, which --capture=sys leaves open
+        flags=(-fsanitize=address,undefined -fno-sanitize-recover=undefined)
         libraries=(libasan.so libubsan.so)
         (( $# )) || set -- tests
         ;;
@@ -59,7 +61,8 @@ runner=()
 [[ $kind != thread ]] || runner=(setarch --addr-no-randomize)
 status=0
 (cd "$work/package" &&
-    LD_PRELOAD=$preload "${runner[@]}" "$python" -m pytest -q -p no:cacheprovider "$@") || status=$?
+    LD_PRELOAD=$preload "${runner[@]}" "$python" -m pytest -q -p no:cacheprovider \
+        --capture=sys "$@") || status=$?
 
 # other lines say that an allocation was too large, which tests ask for
 faults='runtime error|ERROR: AddressSanitizer|WARNING: ThreadSanitizer'
