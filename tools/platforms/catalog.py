@@ -107,5 +107,6 @@ if platform.machine() == "x86_64":
 
 PLATFORMS = {**NATIVE, **FOREIGN}
 
-#: What every change is tried on; the others take longer than that is worth.
-CI = ("control", "arm64", "s390x", "i386")
+#: What every change is tried on: another byte order, and the proof that a difference is noticed.
+#: From an empty cache each foreign machine takes three minutes.
+CI = ("control", "s390x")
