@@ -23,4 +23,4 @@ cd "$work"/onemodel-*/
 rm -r onemodel
 "$bin/onemodel" verify | tail -n 1
 "$bin/python" -P -m pytest -q -p no:cacheprovider tests/test_golden.py tests/test_collate.py \
-    tests/test_contract.py tests/test_metadata.py
+    tests/test_native_lane.py
