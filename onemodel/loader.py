@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, Self
 
 from onemodel._batch.digest import digest
@@ -14,8 +14,9 @@ from onemodel._common.arguments import check_flag
 from onemodel._common.configured import added_attributes, rebuild
 from onemodel._common.describe import describe
 from onemodel._common.integers import TWO_64, check_integer, check_uint64
+from onemodel._engine.batch_sequence import BatchSequence
 from onemodel._engine.devices import Finish, resolve
-from onemodel._engine.prefetch import BatchSequence, Cursor, Pass, Prefetcher
+from onemodel._engine.prefetch import Cursor, Pass, Prefetcher
 from onemodel._engine.stats import LoaderStats
 from onemodel._loader.arguments import (
     DEPTH,
@@ -25,6 +26,8 @@ from onemodel._loader.arguments import (
     make_sampler,
 )
 from onemodel._loader.explanation import explain
+from onemodel._loader.position import Position
+from onemodel._loader.prefetchers import Prefetchers
 from onemodel._memory.pool import BufferPool
 from onemodel._samplers.samplers import Sampler
 from onemodel._state.fingerprint import Fingerprint
@@ -119,8 +122,6 @@ class DataLoader:
         self._dataset = dataset
         self._workers, self._prefetch = check_workers(workers, prefetch)
         self._automatic = isinstance(workers, str)
-        # memory for many batches only where many workers turn out to help
-        self._window = DEPTH if self._automatic and prefetch is None else self._prefetch
         self._sampler = make_sampler(
             dataset_length(dataset),
             batch_size,
@@ -139,11 +140,22 @@ class DataLoader:
             dataset, self._sampler, builder, check_uint64("seed", seed), own_shard
         )
         self._lane = native_lane(self._builder)
-        self._stats = LoaderStats(prefetch=self._prefetch if self._workers else 0)
-        self._prefetchers: list[Prefetcher] = []
-        self._epoch = 0
-        self._resume: int | None = None  # a loaded state's next step, until a pass starts there
-        self._cursor: Cursor | None = None
+        self._prefetchers = Prefetchers(
+            partial(
+                Prefetcher,
+                self._builder.entry,
+                self._lane,
+                workers=self._workers,
+                depth=self._prefetch,
+                # memory for many batches only where many workers turn out to help
+                window=DEPTH if self._automatic and prefetch is None else self._prefetch,
+                automatic=self._automatic,
+                planner=epoch_planner(self._builder, self._lane),
+                steps_per_epoch=self.steps_per_epoch,
+            ),
+            self._prefetch if self._workers else 0,
+        )
+        self._position = Position(self.steps_per_epoch)
         self._fingerprint = Fingerprint(dataset, self._sampler, transform, collate)
         self._own: frozenset[str] = frozenset({*self.__dict__, "_own"}) - added
 
@@ -234,7 +246,7 @@ class DataLoader:
             stop = check_integer("stop", stop, start or 0, TWO_64 + 1)
 
         def decide() -> Pass:
-            first = self._next_step() if start is None else start
+            first = self._position.next_step if start is None else start
             last = TWO_64 if stop is None else max(stop, first)
             return Pass(first, last, False, Cursor(first))
 
@@ -259,8 +271,8 @@ class DataLoader:
         """Return the pass over the next epoch, or what remains of one from global step ``at``."""
 
         def decide() -> Pass:
-            start, stop = self._next_pass(at)
-            self._epoch = start // self.steps_per_epoch + 1
+            start, stop = self._position.next_pass(at)
+            self._position.epoch = start // self.steps_per_epoch + 1
             return Pass(start, stop, True, Cursor(start))
 
         return self._sequence(decide, lambda begun: (self._pass, at if begun is None else begun))
@@ -271,63 +283,26 @@ class DataLoader:
         def begin() -> tuple[Pass, Prefetcher, int]:
             self._builder.check_length()
             self._fingerprint.take_down()  # before a batch can change a callable
-            before = self._epoch
+            before = self._position.epoch
             run = decide()
-            prefetcher = self._free_prefetcher()
+            prefetcher = self._prefetchers.acquire()
             try:
                 number = prefetcher.begin(run)
             except BaseException:
-                self._epoch = before
+                self._position.epoch = before
                 prefetcher.busy = False
                 raise
-            self._resume = None
-            self._cursor = run.cursor
+            self._position.follow(run)
             return run, prefetcher, number
 
-        return BatchSequence(begin, self._release, self._finish, again)
-
-    def _free_prefetcher(self) -> Prefetcher:
-        """Return the ring and threads of the last pass, or others while another pass has them."""
-        for prefetcher in list(self._prefetchers):
-            if not prefetcher.ring.is_usable:  # closed, or of the process that this one comes from
-                self._drop(prefetcher)
-            elif not prefetcher.busy:
-                prefetcher.busy = True
-                return prefetcher
-        prefetcher = Prefetcher(
-            self._builder.entry,
-            self._lane,
-            workers=self._workers,
-            depth=self._prefetch,
-            window=self._window,
-            automatic=self._automatic,
-            planner=epoch_planner(self._builder, self._lane),
-            steps_per_epoch=self.steps_per_epoch,
-        )
-        prefetcher.busy = True
-        self._prefetchers.append(prefetcher)
-        return prefetcher
-
-    def _release(self, prefetcher: Prefetcher) -> None:
-        """Take the threads of a pass that has ended; one set of them is kept."""
-        # still busy: no other thread may begin a pass there
-        if prefetcher in self._prefetchers[1:]:
-            prefetcher.close()
-            self._drop(prefetcher)
-        prefetcher.busy = False
-
-    def _drop(self, prefetcher: Prefetcher) -> None:
-        """Forget a ring; what it counted stays."""
-        with contextlib.suppress(ValueError):  # another thread was first
-            self._prefetchers.remove(prefetcher)
-            self._stats = self._stats.with_counts([prefetcher])
+        return BatchSequence(begin, self._prefetchers.release, self._finish, again)
 
     # Where the run stands
 
     @property
     def epoch(self) -> int:
         """The epoch that the next pass runs over."""
-        return self._epoch
+        return self._position.epoch
 
     def set_epoch(self, epoch: int) -> None:
         """Make the next pass run over ``epoch``; a loaded position inside it stays.
@@ -335,37 +310,7 @@ class DataLoader:
         Raises:
             ValueError: if a state was loaded whose next step lies in another epoch.
         """
-        epoch = check_integer("epoch", epoch, 0, TWO_64 // self.steps_per_epoch)
-        if self._resume is not None:
-            loaded = self._resume // self.steps_per_epoch
-            if epoch != loaded:
-                raise ValueError(
-                    f"epoch must be {loaded}, in which the loaded state's next step "
-                    f"{self._resume} lies, got {epoch}"
-                )
-            return
-        if epoch != self._epoch:
-            self._epoch = epoch
-            self._cursor = None
-
-    def _next_pass(self, at: int | None = None) -> tuple[int, int]:
-        """Return the first step of the next pass, or ``at``, and the one after its last."""
-        start = self._resume if at is None else at
-        if start is None:
-            start = check_integer("the pass's first step", self._first_step(), 0, TWO_64)
-        return start, min((start // self.steps_per_epoch + 1) * self.steps_per_epoch, TWO_64)
-
-    def _leave(self, epoch: int) -> None:
-        """Count a pass over ``epoch`` as begun elsewhere: in processes that hold copies of this."""
-        self._epoch, self._resume, self._cursor = epoch + 1, None, None
-
-    def _first_step(self) -> int:
-        return self._epoch * self.steps_per_epoch
-
-    def _next_step(self) -> int:
-        if self._resume is not None:
-            return self._resume
-        return self._first_step() if self._cursor is None else self._cursor.next_step
+        self._position.set_epoch(epoch)
 
     def state_dict(self, step: int | None = None) -> dict[str, Any]:
         """Return where the run stands: the step after the last batch that the consumer took.
@@ -379,7 +324,7 @@ class DataLoader:
             step: the last global step that counts as taken, for a consumer that looks ahead; None
                 for the last one that was taken.
         """
-        following = self._next_step() if step is None else check_uint64("step", step) + 1
+        following = self._position.next_step if step is None else check_uint64("step", step) + 1
         return make_state(following, self.seed, self._builder.length, self._fingerprint)
 
     def load_state_dict(self, state: dict[str, Any], allow: Iterable[str] = ()) -> None:
@@ -398,12 +343,7 @@ class DataLoader:
         """
         allowed = check_allowed(allow)
         next_step = check_state(state, self.state_dict(), self._state_of_version_1, allowed)
-        self._go_on_at(next_step)
-
-    def _go_on_at(self, next_step: int) -> None:
-        self._epoch = next_step // self.steps_per_epoch
-        self._resume = next_step
-        self._cursor = Cursor(next_step)
+        self._position.go_on_at(next_step)
 
     def _state_of_version_1(self) -> dict[str, Any]:
         return {
@@ -417,15 +357,15 @@ class DataLoader:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return the arguments, what a subclass added, and where the run stands."""
-        made_by = type(self), DataLoader, self._arguments, self._epoch, self._position()
+        position = self._position
+        made_by = (
+            type(self),
+            DataLoader,
+            self._arguments,
+            position.epoch,
+            position.inside_epoch,
+        )
         return _rebuild_loader, made_by, added_attributes(self, self._own)
-
-    def _position(self) -> int | None:
-        """Return the step at which a copy goes on; None where that is the first of ``epoch``."""
-        if self._resume is not None or self._cursor is None:
-            return self._resume
-        next_step = self._cursor.next_step
-        return None if next_step == self._first_step() else next_step
 
     # Looking into it
 
@@ -450,10 +390,7 @@ class DataLoader:
     @property
     def stats(self) -> LoaderStats:
         """What was measured so far; ``print(loader.stats)`` says what the run waits for."""
-        prefetchers = list(self._prefetchers)
-        stats = self._stats.with_counts(prefetchers)
-        if prefetchers:
-            stats = replace(stats, workers=prefetchers[0].level)
+        stats = self._prefetchers.stats
         if isinstance(self._pool, BufferPool):
             stats = replace(stats, pool=self._pool.stats)
         reader = getattr(self._builder.builder, "reader", None)
@@ -463,23 +400,14 @@ class DataLoader:
 
     def close(self) -> None:
         """End every pass that still runs, and wait for its workers. A new pass may be started."""
-        self._close(wait=True)
-
-    def _close(self, wait: bool) -> None:
-        prefetchers, self._prefetchers = self._prefetchers, []
-        for prefetcher in prefetchers:
-            prefetcher.close()
-        for prefetcher in prefetchers:
-            if wait:
-                prefetcher.join()
-            self._stats = self._stats.with_counts([prefetcher])
+        self._prefetchers.close(wait=True)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
         # An exception is not kept waiting for a dataset that may never return.
-        self._close(wait=kind is None)
+        self._prefetchers.close(wait=kind is None)
 
     def __repr__(self) -> str:
         rank, world = self.shard
@@ -492,12 +420,12 @@ class DataLoader:
         if drops and isinstance(reach, int) and not getattr(self._sampler, "replacement", False):
             left_out = reach - self.steps_per_epoch * self._sampler.batch_size
         dropped = f"{left_out} left out an epoch, " if left_out > 0 else ""
-        running = [each.level for each in self._prefetchers if each.busy]
+        running = self._prefetchers.running_levels
         chosen = f" ({running[0]} now)" if self._automatic and running else ""
         return (
             f"DataLoader({covered}{length} items of {type(self._dataset).__name__}, "
             f"{self.steps_per_epoch} steps an epoch, {dropped}{describe(self._sampler)}, "
-            f"seed={self.seed}, epoch={self._epoch}, workers={self.workers}{chosen}, "
+            f"seed={self.seed}, epoch={self.epoch}, workers={self.workers}{chosen}, "
             f"prefetch={self.prefetch}{shard})"
         )
 
@@ -511,7 +439,7 @@ def _rebuild_loader(
 ) -> DataLoader:
     """Return a loader of these arguments that goes on at ``position``, or with ``epoch``."""
     made: DataLoader = rebuild(kind, owner, arguments)
-    made._epoch = epoch
+    made._position.epoch = epoch
     if position is not None:
-        made._go_on_at(position)
+        made._position.go_on_at(position)
     return made

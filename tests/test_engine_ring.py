@@ -47,7 +47,7 @@ def until(condition):
 
 
 def ring_of(loader):
-    return loader._prefetchers[0].ring
+    return loader._prefetchers.all[0].ring
 
 
 # Passes without a seam
@@ -636,7 +636,7 @@ def test_a_pass_that_ends_takes_its_threads_from_nobody(needs_threads):
     with DataLoader(ArrayDataset(np.arange(8)), batch_size=4, workers=1) as loader:
         first, second = loader.steps(0, 2), loader.steps(0, 2)
         next(first), next(second)
-        other = loader._prefetchers[1]
+        other = loader._prefetchers.all[1]
         begun = []
         close = other.close
 

@@ -271,7 +271,7 @@ def test_a_copy_shares_no_threads(needs_threads):
     with arrays_loader(workers=2) as loader:
         next(iter(loader))
         other = copy.copy(loader)
-        assert other._prefetchers == []
+        assert other._prefetchers.all == []
         assert other.dataset is loader.dataset
         other.close()
         assert len(rest(loader)) == 5

@@ -57,7 +57,7 @@ every_sampler = pytest.mark.parametrize("make", [bucketed, weighted])
 
 def wait_for_plan(loader):
     """Wait until the thread that plans has ended, as it does by itself."""
-    (prefetcher,) = loader._prefetchers
+    (prefetcher,) = loader._prefetchers.all
     if prefetcher.planning is not None:
         prefetcher.planning.join(60)
         assert not prefetcher.planning.is_alive()
@@ -105,7 +105,7 @@ def test_where_no_next_epoch_comes_none_is_planned(make, needs_threads):
     sampler = make()
     with DataLoader(DATA, sampler=sampler, workers=1) as loader:
         assert len(list(loader.steps(0, 8))) == 8
-        assert loader._prefetchers[0].planning is None
+        assert loader._prefetchers.all[0].planning is None
         assert [epoch for epoch, _ in sampler.made] == [0]
         assert len(list(loader.steps(8, 17))) == 9
         wait_for_plan(loader)
@@ -125,7 +125,7 @@ def test_a_sampler_that_may_need_no_plan_is_not_asked(needs_threads):
     for sampler in (bucketed(Unplanned), Weighted(1 + LENGTHS, BATCH), Bucketed([1] * 64, 8)):
         with DataLoader(DATA, sampler=sampler, workers=1) as loader:
             next(iter(loader))
-            assert loader._prefetchers[0].planning is None
+            assert loader._prefetchers.all[0].planning is None
 
 
 @pytest.mark.parametrize("kind", [BucketedSampler, WeightedSampler])

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import accumulate
+from operator import attrgetter
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -26,6 +27,8 @@ from onemodel._samplers import draws
 from onemodel._simd.float_mode import DefaultFloatMode
 
 __all__ = ["MixingSampler", "Sampler", "SequentialSampler", "ShuffledSampler"]
+
+INT64 = np.dtype(np.int64)
 
 
 @runtime_checkable
@@ -100,10 +103,10 @@ class OrderSampler(Configured):
         """How many items it samples from: its indices are in [0, n)."""
         return self._n
 
-    @property
-    def steps_per_epoch(self) -> int:
-        """How many batches an epoch has."""
-        return self._steps
+    # Every batch reads it: a property without a call to Python.
+    steps_per_epoch: int = property(  # type: ignore[assignment]
+        attrgetter("_steps"), doc="How many batches an epoch has."
+    )
 
 
 class SequentialSampler(OrderSampler):
@@ -236,7 +239,7 @@ class MixingSampler(OrderSampler):
     def batch_indices(self, seed: int, epoch: int, step: int) -> NDArray[np.int64]:
         """Return the indices of one batch, int64."""
         seed, epoch, step = check_coordinates(self.steps_per_epoch, seed, epoch, step)
-        out = np.empty(self._size, np.int64)
+        out = np.empty(self._size, INT64)
         draws.draw_indices(*self._sources, seed, epoch, step, out)
         return out
 

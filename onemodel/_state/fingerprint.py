@@ -57,6 +57,8 @@ class Fingerprint:
         known = self._described.get(name)
         if known is None:
             part = self._parts[name]
+            if part is None:
+                return "None", None
             describer = Describer(("augment", "pool") if name == "collator" else ())
             if name == "dataset":
                 text = _dataset_text(part)

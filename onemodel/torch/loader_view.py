@@ -77,7 +77,7 @@ class LoaderView(IterableDataset[Any]):
         """Tell workers that live on where the next pass begins."""
         self._version += 1
         self._shared[_VERSION] = self._version
-        self._shared[_START] = self._loader._next_pass()[0] - _MIDDLE
+        self._shared[_START] = self._loader._position.next_pass()[0] - _MIDDLE
 
     @property
     def loader(self) -> DataLoader:
@@ -105,7 +105,9 @@ class LoaderView(IterableDataset[Any]):
             return self._pass()
         # All workers decide now, and alike: whether a batch of theirs is asked for differs.
         if self._following is None:
-            start = self._loader._next_pass()[0]  # of the copy that the workers were made with
+            start = self._loader._position.next_pass()[
+                0
+            ]  # of the copy that the workers were made with
         elif self._shared[_VERSION] == self._version:
             start = self._following
         else:
@@ -130,7 +132,7 @@ class LoaderView(IterableDataset[Any]):
     def _arrived(self, version: int, epoch: int) -> None:
         """Count a pass over ``epoch`` as begun: a batch of it came from a worker."""
         if version == self._version and epoch >= self._loader.epoch:
-            self._loader._leave(epoch)
+            self._loader._position.leave(epoch)
             self._by_workers = True
 
     def set_epoch(self, epoch: int) -> None:
