@@ -31,6 +31,7 @@ from support import (
 import onemodel
 from onemodel import ArrayDataset, DataLoader, ImageBatchCollator, ShuffledSampler
 from onemodel._engine import prefetch
+from onemodel._engine.consumer import take
 from onemodel._engine.ring import Ring
 
 LISTED = [SAMPLES[index] for index in range(COUNT)]
@@ -309,7 +310,7 @@ def test_who_goes_on_after_a_failed_step_builds_for_himself(needs_threads):
     thread.start()
     ring.started(thread)
     number = ring.attach(0, 6, 0)
-    taken = [ring.take(number) for _ in range(6)]
+    taken = [take(ring, number) for _ in range(6)]
     ring.close()
     thread.join()
     assert [step for step, _, _ in taken] == list(range(6))

@@ -9,9 +9,11 @@ import asyncio
 import operator
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NoReturn, Self
 
 from onemodel._common.integers import TWO_64
+from onemodel._engine.consumer import take, wait_ready
 from onemodel._engine.prefetch import Cursor, Pass, Prefetcher
 
 __all__ = ["BatchSequence"]
@@ -60,7 +62,7 @@ class BatchSequence:
             self._raise_end()
         step = None
         try:
-            taken = prefetcher.ring.take(self._number)
+            taken = take(prefetcher.ring, self._number)
             if taken is not None:
                 step, batch, error = taken
                 if step >= prefetcher.plan_at:
@@ -138,7 +140,7 @@ class BatchSequence:
             and prefetcher.ring.workers_alive
             and not prefetcher.ring.is_ready
         ):
-            await _in_a_thread(prefetcher.ring.wait_ready, self._number)
+            await _in_a_thread(partial(wait_ready, prefetcher.ring, self._number))
         else:
             await asyncio.sleep(0)
         try:
@@ -162,11 +164,11 @@ class BatchSequence:
             self._end(keep=False)
 
 
-async def _in_a_thread(wait: Callable[[int], None], number: int) -> None:
-    """Call ``wait(number)`` beside the event loop; where that cannot be, let others run once."""
+async def _in_a_thread(wait: Callable[[], None]) -> None:
+    """Call ``wait`` beside the event loop; where that cannot be, let others run once."""
     try:
         loop = asyncio.get_running_loop()
-        waiting = loop.run_in_executor(None, wait, number)
+        waiting = loop.run_in_executor(None, wait)
     except RuntimeError:  # no asyncio loop, one that ends, or no further thread
         await asyncio.sleep(0)
     else:
