@@ -65,8 +65,10 @@ platforms-full: build sanitizers versions free-threaded
 	$(BIN)/python tools/platforms/check.py --tests all --write
 
 sanitizers: build
-	PYTHON=$(abspath $(BIN))/python tools/platforms/sanitize.sh address
-	PYTHON=$(abspath $(BIN))/python tools/platforms/sanitize.sh thread
+	for kind in address thread; do \
+		PYTHON=$(abspath $(BIN))/python tools/platforms/sanitize.sh $$kind --planted && \
+		PYTHON=$(abspath $(BIN))/python tools/platforms/sanitize.sh $$kind || exit 1; \
+	done
 
 # Every Python that is here, with its oldest and its newest NumPy.
 versions:

@@ -27,6 +27,8 @@ from onemodel import (
     digest,
     image,
 )
+from onemodel._cli.canonical import canonical
+from onemodel._cli.canonical import make_loader as make_canonical_loader
 from onemodel._simd import scale_and_shift
 from onemodel._simd.float_mode import DefaultFloatMode
 from onemodel.augment import (
@@ -313,3 +315,27 @@ def test_a_direct_call_gives_the_same_in_every_mode(name, mode, mxcsr):
     with mode_of(mxcsr, MODES[mode]):
         found = DIRECT[name]()
     assert found == expected
+
+
+# The canonical batches
+
+FAINT = [c for c in canonical()["configurations"] if c["dataset"]["kind"].startswith("faint")]
+
+
+@pytest.mark.parametrize("configuration", FAINT, ids=lambda configuration: configuration["name"])
+def test_the_faint_canonical_batches_are_of_subnormal_numbers(configuration):
+    with make_canonical_loader(configuration) as loader:
+        for step in configuration["digests"]:
+            batch = loader[int(step)]
+            pixels = batch["x"] if isinstance(batch, dict) else batch.images
+            # compared as integers: a comparison of floats may flush as well
+            bits = pixels.view(np.int32) & 0x7FFFFFFF
+            assert np.count_nonzero((bits > 0) & (bits < 0x00800000)) > pixels.size // 4
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("configuration", FAINT, ids=lambda configuration: configuration["name"])
+def test_the_faint_canonical_batches_come_in_every_mode(mxcsr, configuration, mode):
+    with mode_of(mxcsr, MODES[mode]), make_canonical_loader(configuration) as loader:
+        for step, expected in configuration["digests"].items():
+            assert loader.digest(int(step)) == expected

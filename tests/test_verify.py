@@ -51,6 +51,8 @@ def test_verify_covers_the_whole_face():
         "shuffled",
         "mixing",
         "bucketed",
+        "weighted",
+        "budget",
     }
     assert {len(c["collate"]["augment"]) > 0 for c in configurations if c["collate"]} == {
         True,

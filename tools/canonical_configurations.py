@@ -8,6 +8,10 @@ SYNTHETIC = {"kind": "synthetic lines", "count": 60, "height": 6}
 DIGITS = {"kind": "digit lines", "count": 90, "seed": 3, "digits": [1, 5], "height": 24}
 DIGIT_TABLE = {**DIGITS, "kind": "digit lines in a uint8 table"}
 ARRAYS = {"kind": "arrays", "count": 50}
+# Values below 2**-126, which a thread that flushes subnormals would take for 0.
+FAINT = {**SYNTHETIC, "kind": "faint lines"}
+FAINT_TABLE = {**SYNTHETIC, "kind": "faint lines in a float32 table"}
+FAINT_ARRAYS = {**ARRAYS, "kind": "faint arrays"}
 
 SEQUENTIAL = {"kind": "sequential", "batch_size": 8, "drop_last": True}
 SHUFFLED = {"kind": "shuffled", "batch_size": 8, "drop_last": True}
@@ -21,6 +25,10 @@ MIXING = {
     "batch_size": 8,
     "steps_per_epoch": None,
 }
+BUCKETED_SLOTS = {**BUCKETED, "shuffle_slots": True}
+WEIGHTED = {"kind": "weighted", "weights": [0, 1, 0.5, 3, 2, 1.25] * 10, "batch_size": 8}
+WEIGHTED_ONCE = {**WEIGHTED, "batch_size": 7, "replacement": False, "drop_last": False}
+BUDGET = {"kind": "budget", "budget": 60, "multiple_of": 2, "pool_batches": 3}
 
 PLAIN = [{"kind": "plain gain"}]
 GAIN_OFFSET = [{"kind": "GainOffset", "gain": [0.8, 1.2], "offset": [-0.1, 0.1]}]
@@ -46,6 +54,11 @@ BLENDED = [
 RESHAPED = [
     {"kind": "StretchWidth", "low": 0.7, "high": 1.4},
     {"kind": "ResizeHeight", "height": 9, "keep_aspect": False},
+]
+FAINT_GAIN_OFFSET = [{"kind": "GainOffset", "gain": [0.8, 1.2], "offset": [-1e-39, 1e-39]}]
+FAINT_ROWS = [
+    *ROWS[:3],
+    {"kind": "Normalize", "mean": [0.0, 1e-40, -1e-39], "std": [0.3, 0.7, 3.0]},
 ]
 LARGE_SEED = 2**64 - 1
 
@@ -146,5 +159,36 @@ CONFIGURATIONS = [
         transform=ROWS + BLENDED,
         collate=None,
         shard=[1, 2],
+    ),
+    configuration("synthetic lines, weighted, workers", SYNTHETIC, WEIGHTED, workers=2),
+    configuration("synthetic lines, weighted without replacement", SYNTHETIC, WEIGHTED_ONCE),
+    configuration("synthetic lines, budget, shard 1 of 2", SYNTHETIC, BUDGET, shard=[1, 2]),
+    configuration(
+        "synthetic lines, bucketed, slots shuffled, shard 1 of 2",
+        SYNTHETIC,
+        BUCKETED_SLOTS,
+        shard=[1, 2],
+    ),
+    configuration(
+        "faint lines, shuffled, stretched and resized, callable, workers",
+        FAINT,
+        SHUFFLED,
+        transform=RESHAPED,
+        collate=collate(PLAIN + FAINT_GAIN_OFFSET),
+        workers=2,
+    ),
+    configuration(
+        "faint lines in a float32 table, shuffled, native augmentations, workers",
+        FAINT_TABLE,
+        SHUFFLED_ALL,
+        collate=collate([*FAINT_GAIN_OFFSET, {"kind": "Blur", "p": 0.75}]),
+        workers=2,
+    ),
+    configuration(
+        "faint arrays, shuffled, native transforms",
+        FAINT_ARRAYS,
+        SHUFFLED_ALL,
+        transform=FAINT_ROWS + BLENDED[:2],
+        collate=None,
     ),
 ]

@@ -24,12 +24,14 @@ from canonical_configurations import CONFIGURATIONS  # noqa: E402
 from reference import (  # noqa: E402
     augment,
     batches,
+    budget,
     digest,
     digit_lines,
     lines,
     rng,
     samplers,
     transforms,
+    weighted,
 )
 from reference.collate import Sample  # noqa: E402
 
@@ -56,12 +58,19 @@ def make_dataset(kind, **options):
     """Make a table of twin samples, or a dict of arrays."""
     if kind == "synthetic lines":
         return Table(lines.GoldenLines(**options))
+    if kind.startswith("faint lines"):
+        return Table(lines.FaintLines(**options))
     if kind.startswith("digit lines"):
         return Table(digit_lines.DigitLines(**options))
     count = options["count"]
-    x = [37 * k % 251 for k in range(count * 60)]
+    values = [37 * k % 251 for k in range(count * 60)]
+    if kind == "faint arrays":
+        faint = [value * 2.0**-140 for value in values]
+        x = np.array(faint, dtype=np.float32).reshape(count, 3, 4, 5)
+    else:
+        x = np.array(values, dtype=np.uint8).reshape(count, 4, 5, 3)
     return {
-        "x": np.array(x, dtype=np.uint8).reshape(count, 4, 5, 3),
+        "x": x,
         "y": np.arange(count, dtype=np.int32),
     }
 
@@ -75,7 +84,11 @@ def make_sampler(dataset, kind, **options):
         return samplers.ShuffledSampler(length, **options)
     if kind == "mixing":
         return samplers.MixingSampler(**options)
+    if kind == "weighted":
+        return weighted.WeightedSampler(**options)
     widths = [dataset[i].image.shape[2] for i in range(length)]
+    if kind == "budget":
+        return budget.BudgetSampler(widths, **options)
     return samplers.BucketedSampler(widths, **options)
 
 

@@ -26,6 +26,14 @@ class GoldenLines:
         return Sample(image, target, label)
 
 
+class FaintLines(GoldenLines):
+    """The same images times 2^-135: most of their values are subnormal float32 numbers."""
+
+    def __getitem__(self, index):
+        sample = super().__getitem__(index)
+        return sample._replace(image=sample.image * np.float32(2.0**-135))
+
+
 def gain_and_offset(rng, image):
     """The augmentation of the golden batches: two draws, then one pass, in float32."""
     gain = np.float32(0.8) + np.float32(0.4) * np.float32(rng.next_single())

@@ -75,7 +75,9 @@ def install(packages: tuple[str, ...], log: Path) -> None:
         return
     if os.geteuid() != 0:
         raise UnavailableError(f"needs root to install {', '.join(missing)}")
-    command = ["apt-get", "install", "--yes", "--no-install-recommends", *missing]
+    # another job on this machine may be installing as well
+    command = ["apt-get", "-o", "DPkg::Lock::Timeout=300", "install", "--yes"]
+    command += ["--no-install-recommends", *missing]
     done = run(command, log, {"DEBIAN_FRONTEND": "noninteractive"})
     if done.returncode:
         run(["apt-get", "update"], log)

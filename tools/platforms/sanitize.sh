@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # sanitize.sh address|thread [PYTEST ARGUMENT...]: the extensions with a sanitizer of gcc, and the
 # tests under it. Any report fails, whatever the tests say.
+# sanitize.sh address|thread --planted: the same with faults put into a copy of the sources, each of
+# which must be reported: the proof that the other runs see something.
 #
 # address: AddressSanitizer and UndefinedBehaviorSanitizer, by default over the whole suite.
 # thread: ThreadSanitizer, by default over the tests of the engine. An ordinary CPython's GIL is a
@@ -13,6 +15,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 checkout=$(cd "$here/../.." && pwd)
 kind=$1
 shift
+planted=
+[[ ${1:-} != --planted ]] || { planted=yes; shift; }
 python=$(command -v "${PYTHON:-python}")
 
 case $kind in
@@ -37,6 +41,31 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/source" "$work/reports"
 (cd "$checkout" && git ls-files -z | tar -c --null -T - ) | tar -x -C "$work/source"
+
+# plant FILE TEXT FAULT: put a fault into the copy, where the text is. It must be there once.
+plant() {
+    local file=$work/source/onemodel/$1
+    [[ $(grep -cF "$2" "$file") == 1 ]] || { echo "$1 has not one line with: $2" >&2; exit 2; }
+    "$python" -c 'import sys
+path, text, fault = sys.argv[1:]
+content = open(path).read()
+open(path, "w").write(content.replace(text, fault))' "$file" "$2" "$3"
+}
+if [[ -n $planted && $kind == address ]]; then
+    # writing behind an array; reading a float that is not aligned
+    plant _simd/permutation.h 'memcpy(indices, block, (size_t)size' \
+        'memcpy(indices, block, (size_t)(size + 1)'
+    plant _samplers/draws.pyx '<const double *>shares.data' \
+        '<const double *>(<char *>shares.data + 4)'
+    expected=('AddressSanitizer: heap-buffer-overflow' 'load of misaligned address')
+    set -- tests/test_permutation.py tests/test_samplers.py
+elif [[ -n $planted ]]; then
+    # no thread waits for a lock
+    plant _memory/lock.pxd 'if not swap_if(&mine.word, 0, generation):' 'if False:'
+    expected=('ThreadSanitizer: data race')
+    set -- tests/test_native_lane.py
+fi
+
 read -r include suffix machine < <("$python" -c '
 import platform, sysconfig as s
 print(s.get_path("include"), s.get_config_var("EXT_SUFFIX"), platform.machine())')
@@ -59,10 +88,27 @@ export TSAN_OPTIONS=report_signal_unsafe=0:history_size=4:exitcode=0:die_after_f
 runner=()
 # runtimes of before gcc 14 know no address space as random as today's kernels make it
 [[ $kind != thread ]] || runner=(setarch --addr-no-randomize)
+run_tests() {
+    (cd "$work/package" &&
+        LD_PRELOAD=$preload "${runner[@]}" "$python" -m pytest -q -p no:cacheprovider \
+            --capture=sys "$@")
+}
+
+if [[ -n $planted ]]; then
+    # one after another: a report may end the process
+    for tests in "$@"; do run_tests -x "$tests" >"$work/planted.log" 2>&1 || true; done
+    for report in "${expected[@]}"; do
+        grep -qF "$report" "$log"* "$work/planted.log" || {
+            tail -n 20 "$work/planted.log"
+            echo "a planted fault was not reported: $report" >&2
+            exit 1
+        }
+        echo "a planted fault was reported: $report"
+    done
+    exit
+fi
 status=0
-(cd "$work/package" &&
-    LD_PRELOAD=$preload "${runner[@]}" "$python" -m pytest -q -p no:cacheprovider \
-        --capture=sys "$@") || status=$?
+run_tests "$@" || status=$?
 
 # other lines say that an allocation was too large, which tests ask for
 faults='runtime error|ERROR: AddressSanitizer|WARNING: ThreadSanitizer'

@@ -19,7 +19,8 @@ if (( ${#packages[@]} > 0 )); then
         "Run 'apt-get install ${packages[*]}' as root, then try again as root."
     apt-get update
     DEBIAN_FRONTEND=noninteractive \
-        apt-get install --yes --no-install-recommends "${packages[@]}"
+        apt-get -o DPkg::Lock::Timeout=300 install --yes --no-install-recommends \
+        "${packages[@]}"
 fi
 
 node -e 'process.exit(Number(process.versions.node.split(".")[0]) >= 18 ? 0 : 1)' || refuse \
