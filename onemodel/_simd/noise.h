@@ -1,25 +1,26 @@
 /* Normal noise on a row of floats; variant.h includes this file once a variant. */
 
 #ifdef ONEMODEL_WIDE
-/* z * factor modulo 2^64 in the high half of each lane; the low half is right only if `whole`. */
-#define ONEMODEL_MULTIPLY(z, factor, swapped, whole)                                         \
+/* The generator's next state of four lanes, and its word but for the last multiplication. */
+#define ONEMODEL_NEXT(state, z)                                                              \
     do {                                                                                     \
-        __m256i cross = _mm256_mullo_epi32(z, swapped);                                      \
-        __m256i low = _mm256_mul_epu32(z, factor);                                           \
+        __m256i cross, low;                                                                  \
+        state = _mm256_add_epi64(state, increment);                                          \
+        z = _mm256_xor_si256(state, _mm256_srli_epi64(state, 30));                           \
+        cross = _mm256_mullo_epi32(z, first_swapped);                                        \
         cross = _mm256_add_epi32(cross, _mm256_slli_epi64(cross, 32));                       \
-        if (whole) cross = _mm256_and_si256(cross, _mm256_set1_epi64x(-(INT64_C(1) << 32))); \
+        cross = _mm256_and_si256(cross, _mm256_set1_epi64x(-(INT64_C(1) << 32)));            \
+        low = _mm256_mul_epu32(z, first);                                                    \
         z = _mm256_add_epi32(low, cross);                                                    \
+        z = _mm256_xor_si256(z, _mm256_srli_epi64(z, 27));                                   \
     } while (0)
 
-/* The high half of the next word of four generators, right in its upper 24 bits. */
-#define ONEMODEL_WORDS(state, z)                                                     \
-    do {                                                                             \
-        state = _mm256_add_epi64(state, increment);                                  \
-        z = _mm256_xor_si256(state, _mm256_srli_epi64(state, 30));                   \
-        ONEMODEL_MULTIPLY(z, first, first_swapped, 1);                               \
-        z = _mm256_xor_si256(z, _mm256_srli_epi64(z, 27));                           \
-        ONEMODEL_MULTIPLY(z, second, second_swapped, 0);                             \
-    } while (0)
+/* 32 bits of each lane of two vectors: the lower halves, or the upper ones. */
+#define ONEMODEL_HALVES(a, b, which) \
+    _mm256_castps_si256(             \
+        _mm256_shuffle_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), which))
+#define ONEMODEL_LOWER 0x88
+#define ONEMODEL_UPPER 0xDD
 #endif
 
 /* A normal draw is the sum of twelve uniforms less six. The uniforms' factor 2^-24 is applied
@@ -32,9 +33,10 @@ ONEMODEL_TARGET static void ONEMODEL_VARIANT(noise)(float *target, const float *
     const __m256i first = _mm256_set1_epi64x((int64_t)ONEMODEL_FIRST_FACTOR);
     const __m256i second = _mm256_set1_epi64x((int64_t)ONEMODEL_SECOND_FACTOR);
     const __m256i first_swapped = _mm256_shuffle_epi32(first, 0xB1);
-    const __m256i second_swapped = _mm256_shuffle_epi32(second, 0xB1);
+    const __m256i second_lower = _mm256_set1_epi32((int32_t)ONEMODEL_SECOND_FACTOR);
+    const __m256i second_upper = _mm256_set1_epi32((int32_t)(ONEMODEL_SECOND_FACTOR >> 32));
     const __m256i next_pixels = _mm256_set1_epi64x((int64_t)(84 * ONEMODEL_INCREMENT));
-    /* pixels 0 1 4 5 and 2 3 6 7: _mm256_shuffle_ps puts the two back in order */
+    /* pixels 0 1 4 5 and 2 3 6 7: ONEMODEL_HALVES puts the two back in order */
     __m256i even = _mm256_set_epi64x((int64_t)(state + 60 * ONEMODEL_INCREMENT),
                                      (int64_t)(state + 48 * ONEMODEL_INCREMENT),
                                      (int64_t)(state + 12 * ONEMODEL_INCREMENT), (int64_t)state);
@@ -42,11 +44,17 @@ ONEMODEL_TARGET static void ONEMODEL_VARIANT(noise)(float *target, const float *
     for (; k + 8 <= count; k += 8) {
         __m256 total = _mm256_setzero_ps();
         for (int draw = 0; draw < 12; draw++) {
-            __m256i a, b, words;
-            ONEMODEL_WORDS(even, a);
-            ONEMODEL_WORDS(odd, b);
-            words = _mm256_castps_si256(_mm256_shuffle_ps(_mm256_castsi256_ps(a),
-                                                          _mm256_castsi256_ps(b), 0xDD));
+            __m256i a, b, words, products;
+            ONEMODEL_NEXT(even, a);
+            ONEMODEL_NEXT(odd, b);
+            /* of the last product only the upper half, and of that the upper 24 bits: it takes no
+             * more than the halves of both vectors side by side */
+            words = _mm256_add_epi32(
+                _mm256_mullo_epi32(ONEMODEL_HALVES(a, b, ONEMODEL_LOWER), second_upper),
+                _mm256_mullo_epi32(ONEMODEL_HALVES(a, b, ONEMODEL_UPPER), second_lower));
+            products = ONEMODEL_HALVES(_mm256_mul_epu32(a, second), _mm256_mul_epu32(b, second),
+                                       ONEMODEL_UPPER);
+            words = _mm256_add_epi32(words, products);
             total = _mm256_add_ps(total, _mm256_cvtepi32_ps(_mm256_srli_epi32(words, 8)));
         }
         total = _mm256_mul_ps(total, _mm256_set1_ps(1.0f / 16777216.0f));
@@ -72,8 +80,10 @@ ONEMODEL_TARGET static void ONEMODEL_VARIANT(noise)(float *target, const float *
     }
 }
 
-#undef ONEMODEL_WORDS
-#undef ONEMODEL_MULTIPLY
+#undef ONEMODEL_NEXT
+#undef ONEMODEL_HALVES
+#undef ONEMODEL_LOWER
+#undef ONEMODEL_UPPER
 
 #define ONEMODEL_NOISE_LOOPS(LOOP)                                                              \
     /* target[k] = source[k] + sigma * (normal draw k after `state`, twelve words each); target \
