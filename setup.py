@@ -32,13 +32,28 @@ def compile_flags(machine, pointer_bits):
 FLAGS = compile_flags(platform.machine(), 64 if sys.maxsize > 2**32 else 32)
 EMSCRIPTEN = "emscripten" in sysconfig.get_platform()
 
+# Cython's shortcuts around calls of Python. A page downloads them, and its loops need none.
+WITHOUT_SHORTCUTS = [
+    f"-DCYTHON_{name}=0"
+    for name in (
+        "AVOID_BORROWED_REFS",
+        "CLINE_IN_TRACEBACK",
+        "FAST_PYCALL",
+        "UNPACK_METHODS",
+        "USE_PYLIST_INTERNALS",
+        "USE_PYLONG_INTERNALS",
+        "USE_TYPE_SLOTS",
+        "USE_UNICODE_INTERNALS",
+    )
+]
+
 HEADERS = sorted(path.as_posix() for path in Path("onemodel").rglob("*.h"))
 
 
 def kernel(path):
     """Return the extension of one .pyx file; a header that changes builds it again."""
     name = ".".join(path.with_suffix("").parts)
-    flags = list(FLAGS)
+    flags = FLAGS + (WITHOUT_SHORTCUTS if EMSCRIPTEN else [])
     if EMSCRIPTEN and "_simd" not in path.parts:
         # A page downloads it, and the loops that count are in _simd. The builder for browsers
         # adds an -O of its own at the end; the compiler itself takes the one behind -Xclang.
