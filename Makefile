@@ -74,9 +74,11 @@ sanitizers: build
 versions:
 	tools/platforms/versions.sh
 
-# The suite on a CPython without the GIL, built from Debian's source package into a cache.
+# The suite on a CPython without the GIL, built from Debian's source package into a cache; then the
+# engine's tests with ThreadSanitizer in CPython as well.
 free-threaded:
 	tools/free-threaded.sh
+	tools/free-threaded.sh --thread-sanitizer
 
 wasm:
 	wasm/build.sh

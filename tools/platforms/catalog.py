@@ -22,7 +22,7 @@ class Platform:
         packages: Debian's, without which it cannot be made.
         debian: Debian's name of the architecture; "" for this machine's own.
         suites: the Debian releases whose root is tried, one after another.
-        emulator: the command of qemu-user; "" where the processor is real.
+        emulator: the command of qemu-user; "" where this machine's processor runs it.
         cpu: as qemu names it; "" for its default.
         triplet: the root's library folder.
         machine: as ``platform.machine()`` there gives it.
@@ -78,6 +78,12 @@ FOREIGN = {
                 emulator="i386"),
     )
 }  # fmt: skip
+if platform.machine() == "x86_64":
+    # a Python newer than this machine's, with the libraries of its own release
+    FOREIGN["python3.14"] = Platform(
+        "python3.14", "x86_64-linux-gnu-gcc", ("debootstrap", "gcc"), (), "amd64", ("forky",),
+        triplet="x86_64-linux-gnu",
+    )  # fmt: skip
 
 
 def native(name: str, compiler: str, *flags: str, **fields: object) -> Platform:

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # emulated.sh ROOT ARGUMENT...: runs the Python of a foreign root (root.sh) under qemu-user.
 #
-# EMULATOR: qemu-aarch64 and so on. TRIPLET: the root's library folder. PACKAGE: a folder with a
-# package to import. QEMU_CPU as qemu takes it: cortex-a72 has no pointer authentication, which
-# the default of arm64 emulates at five times the time.
+# EMULATOR: qemu-aarch64 and so on; empty for a root of this machine's own kind. TRIPLET: the
+# root's library folder. PACKAGE: a folder with a package to import. QEMU_CPU as qemu takes it:
+# cortex-a72 has no pointer authentication, which the default of arm64 emulates at five times the
+# time.
 set -euo pipefail
 root=$1
 shift
@@ -16,6 +17,11 @@ export ONEMODEL_EMULATED=$root/python
 printf '#!/bin/bash\nexec %q %q "$@"\n' "$here/emulated.sh" "$root" >"$root/python"
 chmod +x "$root/python"
 
+if [[ -z $EMULATOR ]]; then
+    folder=$root/usr/lib/$TRIPLET
+    exec "$root/usr/lib64/ld-linux-x86-64.so.2" \
+        --library-path "$folder:$folder/blas:$folder/lapack" "$root/usr/bin/python3" "$@"
+fi
 exec "$EMULATOR" -L "$root" \
     -E "LD_LIBRARY_PATH=/usr/lib/$TRIPLET/blas:/usr/lib/$TRIPLET/lapack" \
     "$root/usr/bin/python3" "$@"
