@@ -290,7 +290,7 @@ class DataLoader:
                 number = prefetcher.begin(run)
             except BaseException:
                 self._position.epoch = before
-                prefetcher.busy = False
+                prefetcher.free()
                 raise
             self._position.follow(run)
             return run, prefetcher, number

@@ -121,7 +121,7 @@ class Prefetcher:
         self.planning: Worker | None = None
         self.workers = workers
         self.refused = 0
-        self.busy = False  # a pass uses it
+        self._in_use = threading.Lock()  # by a pass
         self._window = window
         self.limit: WorkerLimit | None = None
         start = workers
@@ -136,6 +136,19 @@ class Prefetcher:
         self.ring = Ring(entry, lane, depth, start)
         self._set_limit(start)
         _prefetchers[id(self)] = weakref.ref(self, _forget(id(self)))
+
+    def claim(self) -> bool:
+        """Take it for a pass, unless another has it; of several threads at once one gets it."""
+        return self._in_use.acquire(blocking=False)
+
+    def free(self) -> None:
+        """Let another pass take it."""
+        self._in_use.release()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a pass uses it."""
+        return self._in_use.locked()
 
     @property
     def level(self) -> int:
