@@ -31,6 +31,7 @@ from onemodel._engine.waiters cimport notify, notify_all, push, remove
 
 import os
 
+from onemodel._batch.caught import is_interruption
 from onemodel._collate.image_batch import ImageBatch
 from onemodel._common.threads import processors
 
@@ -614,8 +615,8 @@ cdef class Ring:
             status = lane.build(step, &batch)
         if status != BUILT:
             error = self.build_object(step, generation, False, began)
-            if isinstance(error, KeyboardInterrupt):
-                # a Ctrl-C now, and no error of that step, which may never be taken
+            if error is not None and is_interruption(error):
+                # a Ctrl-C or a timeout now, and no error of that step, which may never be taken
                 raise error
             return 0
         lock(&self.lock)
