@@ -4,8 +4,8 @@ Each plan is made once, and no more than two are held. Without workers, and wher
 will come, nothing is made ahead. What building a plan raises arrives at the step that needs it.
 """
 
-import gc
 import functools
+import gc
 import signal
 import threading
 import weakref

@@ -26,8 +26,9 @@ def take_caught() -> BaseException | None:
 
 
 def is_interruption(error: BaseException) -> bool:
-    """Return whether a signal's handler raised ``error``: it concerns what a thread does now, and
-    no step that it happened to build.
+    """Return whether a signal's handler raised ``error``.
+
+    Then it concerns what a thread does now, and no step that it happened to build.
     """
     if isinstance(error, KeyboardInterrupt):
         return True
@@ -45,7 +46,8 @@ def is_interruption(error: BaseException) -> bool:
 
 def _code(handler: object) -> object:
     """Return what a handler runs: the code of a function, a method, a partial or a `__call__`."""
-    for each in (handler, getattr(handler, "func", None), getattr(type(handler), "__call__", None)):
+    call = vars(type(handler)).get("__call__")
+    for each in (handler, getattr(handler, "func", None), call):
         code = getattr(each, "__code__", None)
         if code is not None:
             return code
