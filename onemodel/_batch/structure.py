@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from onemodel._common.describe import shown
+
 __all__ = [
     "Field",
     "Structure",
@@ -54,7 +56,7 @@ def field_of(batch: Structure, key: int | str | None, place: int) -> Field:
     if isinstance(batch, dict):
         if key is not None:
             if key not in batch:
-                raise KeyError(f"key must be one of {list(batch)}, got {key!r}")
+                raise KeyError(f"key must be one of {list(batch)}, got {shown(key)}")
             return key
         if USUAL_KEYS[place] in batch:
             return USUAL_KEYS[place]
@@ -65,7 +67,7 @@ def field_of(batch: Structure, key: int | str | None, place: int) -> Field:
     if isinstance(batch, tuple):
         position = place if key is None else key
         if not isinstance(position, int):
-            raise TypeError(f"key must be a position, for the batch is a tuple, got {key!r}")
+            raise TypeError(f"key must be a position, for the batch is a tuple, got {shown(key)}")
         if not 0 <= position < len(batch):
             if key is None:
                 raise TypeError(f"the batch must have {place + 1} arrays, got {len(batch)}")

@@ -10,11 +10,10 @@ from typing import Any, Protocol, TypeGuard, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from onemodel._batch.key import BatchKey
+from onemodel._batch.key import BatchKey, checked_key
 from onemodel._batch.notes import note_slot
 from onemodel._builders.foreign_dataset import gives_many
 from onemodel._builders.items import ItemReader
-from onemodel._collate.collator import with_int64
 from onemodel._collate.image_batch import ImageBatch
 from onemodel._collate.inputs import gather_samples
 from onemodel._common.describe import describe
@@ -94,7 +93,7 @@ class SampleBatchBuilder:
     def _fetch(self, key: BatchKey) -> list[Any]:
         dataset = self.dataset
         if type(dataset) is list:
-            return gather_samples(dataset, with_int64(key))
+            return gather_samples(dataset, checked_key(key))
         indices = key.indices.tolist()
         if gives_many(dataset):
             samples = list(dataset.__getitems__(indices))

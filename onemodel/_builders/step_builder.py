@@ -13,7 +13,7 @@ from onemodel._batch.key import BatchKey
 from onemodel._batch.notes import note_step
 from onemodel._batch.structure import map_arrays
 from onemodel._builders.indices import are_indices
-from onemodel._common.describe import describe
+from onemodel._common.describe import describe, shown
 from onemodel._simd.float_mode import DefaultFloatMode
 
 __all__ = ["BatchBuilder", "StepBuilder"]
@@ -159,12 +159,15 @@ def _length(dataset: Any) -> int:
         bits = sys.maxsize.bit_length()
         raise ValueError(
             f"len(dataset) must be in [1, 2**{bits}) in a Python of {bits + 1} bits, "
-            f"got {type(dataset).__len__(dataset)}"
+            f"got {shown(type(dataset).__len__(dataset))}"
         ) from None
 
 
 def _check_batch_indices(indices: Any, length: int, sampler: Any) -> NDArray[np.int64]:
-    values = np.asarray(indices)
+    try:
+        values = np.asarray(indices)
+    except ValueError as error:  # a ragged list
+        raise TypeError(f"sampler must return integers [B], got {shown(indices)}") from error
     if (
         values.dtype == np.int64
         and values.ndim == 1

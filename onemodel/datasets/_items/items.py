@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from onemodel._batch.key import BatchKey
+from onemodel._batch.key import BatchKey, checked_key
 from onemodel._batch.notes import note, note_slot
 from onemodel._common.arrays import read_only
 from onemodel._common.describe import describe, shown
@@ -191,6 +191,7 @@ class Items(MadeOnce):
             key: seed, epoch, step, first slot and the dataset indices.
             run: calls functions on several threads at once; None for one after another.
         """
+        key = checked_key(key)
         places = range(len(key.indices))
         together = self._read_together(key)
         if together is not None:
