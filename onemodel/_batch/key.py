@@ -61,7 +61,7 @@ class BatchKey(NamedTuple):
         return self
 
 
-def checked_key(key: Any) -> BatchKey:
+def checked_key(key: BatchKey) -> BatchKey:
     """Return a key that a user may have made, as kernels read it: with int64 indices [n].
 
     Raises:
@@ -73,7 +73,8 @@ def checked_key(key: Any) -> BatchKey:
     for name in ("seed", "epoch", "step", "first_slot"):
         value = getattr(key, name)
         if type(value) is not int or not 0 <= value < 1 << 64:
-            key = key._replace(**{name: check_uint64(f"{name} of the key", value)})
+            changed: Any = {name: check_uint64(f"{name} of the key", value)}
+            key = key._replace(**changed)
     indices = key.indices
     if (
         type(indices) is np.ndarray
@@ -88,4 +89,5 @@ def checked_key(key: Any) -> BatchKey:
         raise ValueError(f"indices of the key must have one dimension, got shape {found.shape}")
     if found.dtype.kind not in "iu" and (found.dtype.kind != "f" or found.size):
         raise TypeError(f"indices of the key must be integers, got {found.dtype}")
-    return key._replace(indices=np.array(found, np.int64, ndmin=1))
+    checked: BatchKey = key._replace(indices=np.array(found, np.int64, ndmin=1))
+    return checked

@@ -148,6 +148,8 @@ class ImageBatchCollator:
     @property
     def chain(self) -> Chain | None:
         """The augmentation as a native chain; None where a Python callable takes part."""
+        if self.augment is not self._augment:  # a subclass overrides it
+            return native_chain(self.augment)
         return self._chain
 
     def __call__(self, samples: Iterable[Sample], key: BatchKey) -> ImageBatch:
@@ -174,13 +176,13 @@ class ImageBatchCollator:
         else:
             inputs = read(key)
         shape = self._shape(inputs, key)
-        if self._chain is not None:
-            arrays = collate.collate(inputs, self._pool, shape, self.pad_value, self._chain, key)
+        chain = self.chain
+        if chain is not None:
+            arrays = collate.collate(inputs, self.pool, shape, self.pad_value, chain, key)
         else:
-            assert self._augment is not None  # of nothing there is a chain
-            arrays = collate.collate_each(
-                inputs, self._pool, shape, self.pad_value, self._augment, key
-            )
+            augment = self.augment
+            assert augment is not None  # of nothing there is a chain
+            arrays = collate.collate_each(inputs, self.pool, shape, self.pad_value, augment, key)
         return ImageBatch(
             **arrays,
             epoch=key.epoch,

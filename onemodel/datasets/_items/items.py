@@ -14,6 +14,7 @@ from onemodel._batch.notes import note, note_slot
 from onemodel._common.arrays import read_only
 from onemodel._common.describe import describe, shown
 from onemodel._common.integers import check_integer
+from onemodel._common.overrides import is_own
 from onemodel._random.rng import slot_rng
 from onemodel._random.streams import ITEM_STREAM, SUBSTITUTE_STREAM
 from onemodel.datasets.made_once import MadeOnce
@@ -211,6 +212,14 @@ class Items(MadeOnce):
         )
         return ItemBatch([item for _, item in made], used, substitutes)
 
+    @property
+    def _gives_own(self) -> bool:
+        """Whether the items are the dataset's, and not those of a subclass that overrides them."""
+        return is_own(self, Items, "__getitem__")
+
+    def _item(self, index: int) -> Any:
+        return self.dataset[index] if self._gives_own else self[index]
+
     def _made_at_once(self, key: BatchKey, run: Run) -> list[tuple[int, Any]]:
         count = len(key.indices)
         threads = min(self.threads, count)
@@ -225,7 +234,7 @@ class Items(MadeOnce):
 
     def _read_together(self, key: BatchKey) -> list[Any] | None:
         """Return what ``dataset.__getitems__`` gives; None where items are read one by one."""
-        if not callable(getattr(type(self.dataset), "__getitems__", None)):
+        if not self._gives_own or not callable(getattr(type(self.dataset), "__getitems__", None)):
             return None
         try:
             items = list(self.dataset.__getitems__(key.indices.tolist()))
@@ -243,7 +252,7 @@ class Items(MadeOnce):
         """Return the index and the item of a slot: the broken ones' are those of a substitute."""
         index = int(key.indices[place])
         try:
-            return index, self.dataset[index]
+            return index, self._item(index)
         except Exception as error:
             if self.on_error == "raise":
                 note_slot(error, key, place, index)
@@ -256,7 +265,7 @@ class Items(MadeOnce):
             drawn = rng.next_int(len(self) if candidates is None else len(candidates))
             other = drawn if candidates is None else int(candidates[drawn])
             try:
-                return other, self.dataset[other]
+                return other, self._item(other)
             except Exception:  # another one is drawn
                 continue
         note_slot(broken, key, place, index)
@@ -277,7 +286,7 @@ class Items(MadeOnce):
                         f"transform must return an item, got None from {describe(self.transform)}"
                     )
             if self.sample is not None:
-                item = self.sample(item)
+                item = self.sample(item) if self._gives_own else item
                 if not isinstance(item, Sample):
                     raise TypeError(
                         f"sample must return a Sample, got {type(item).__name__} "
