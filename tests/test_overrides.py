@@ -355,6 +355,44 @@ def test_rows_of_a_subclass_are_asked_for(way):
         assert digests(make(other)) != digests(make(plain))
 
 
+PATCHED = [
+    "BucketedSampler",
+    "BucketedSampler.plan",
+    "BudgetSampler",
+    "DigitLines",
+    "ImageBatchCollator of a table",
+    "ImageBatchCollator of samples",
+    "MixingSampler",
+    "OneHot",
+    "SequentialSampler",
+    "ShuffledSampler",
+    "WeightedSampler",
+    "WeightedSampler.plan",
+]
+
+
+@pytest.mark.parametrize("name", PATCHED)
+def test_our_own_class_may_be_patched(name, monkeypatch):
+    kind, given, method, does, make = CASES[name]
+    plain = digests(make(kind(**given)))
+    monkeypatch.setattr(kind, method, as_method(kind, method, does))
+    assert digests(make(kind(**given))) != plain
+
+
+@pytest.mark.parametrize("name", [name for name in PATCHED if not name.endswith(".plan")])
+def test_what_is_patched_later_changes_no_batch(name, monkeypatch):
+    """A loader reads its parts once: else one step would have two batches."""
+    kind, given, method, does, make = CASES[name]
+    with make(kind(**given))(0) as loader:
+        plain = [loader.digest(g) for g in range(3)]
+        monkeypatch.setattr(kind, method, as_method(kind, method, does))
+        if name not in ("DigitLines", "OneHot"):  # asked by the reference path alone
+            assert [loader.digest(g) for g in range(3)] == plain
+        assert [om.digest(batch) for batch in loader.steps(0, 3)] == [
+            loader.digest(g) for g in range(3)
+        ]
+
+
 FIELDS = {
     "image": {"image": property(lambda self: om.Sample.image.__get__(self) + 1)},
     "target": {"target": property(lambda self: np.array([5], np.int32))},

@@ -47,6 +47,8 @@ class StepBuilder:
         self.length = dataset_length(dataset)
         self.sampler = sampler
         self.steps_per_epoch: int = sampler.steps_per_epoch
+        # read once, as a lane does: what is put in its place later changes no batch
+        self._batch_indices = sampler.batch_indices
         self.builder = builder
         self.seed = seed
         self.shard = shard
@@ -63,7 +65,7 @@ class StepBuilder:
     def _global_key(self, g: int) -> BatchKey:
         self.check_length()
         epoch, step = divmod(g, self.steps_per_epoch)
-        indices = self.sampler.batch_indices(self.seed, epoch, step)
+        indices = self._batch_indices(self.seed, epoch, step)
         indices = _check_batch_indices(indices, self.length, self.sampler)
         world = self.shard[1]
         return BatchKey(self.seed, epoch, step, 0, indices, g, len(indices), indices, world)
