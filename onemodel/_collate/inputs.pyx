@@ -16,8 +16,6 @@ from onemodel._simd.cache_hint cimport prefetch_row
 from onemodel.datasets.columns cimport Columns, waits_for_pages
 from onemodel.datasets.sample cimport Sample, is_resolved
 
-from onemodel.datasets.sample import plain
-
 __all__ = ["CollateInputs", "from_columns", "from_samples", "gather_samples"]
 
 cdef enum:
@@ -141,7 +139,7 @@ def from_samples(samples, key):
                 f"got {type(listed[k]).__name__}"
             )
         if type(listed[k]) is not Sample:
-            listed[k] = plain(listed[k])
+            listed[k] = (<Sample>listed[k]).plain()
         sample = <Sample>listed[k]
         wrong = None if is_resolved(sample) else sample.resolve()
         if wrong is not None:

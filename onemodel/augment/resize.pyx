@@ -20,8 +20,6 @@ from onemodel._common.integers import check_integer
 from onemodel._random.rng cimport SampleRng
 from onemodel._simd.float_mode cimport default_float_mode, restore_float_mode
 from onemodel.datasets.sample cimport Sample
-
-from onemodel.datasets.sample import plain
 from onemodel.augment.protocol cimport Range, draw_number, range_of
 
 __all__ = ["ResizeHeight", "StretchWidth"]
@@ -233,7 +231,7 @@ cdef class StretchWidth(Configured):
     def __call__(self, SampleRng rng not None, Sample sample not None):
         """Return a new sample whose image has another width."""
         check_initialised(self)
-        sample = plain(sample)
+        sample = sample.plain()
         image = pixels_of(sample)
         _, height, width = image.shape
         cdef uint64_t mode = default_float_mode()
@@ -282,7 +280,7 @@ cdef class ResizeHeight(Configured):
     def __call__(self, SampleRng rng not None, Sample sample not None):
         """Return a new sample whose image has the height."""
         check_initialised(self)
-        sample = plain(sample)
+        sample = sample.plain()
         image = pixels_of(sample)
         _, height, width = image.shape
         if self.keep_aspect:

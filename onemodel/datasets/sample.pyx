@@ -112,6 +112,13 @@ cdef class Sample:
         unlock(&self.lock)
         return None
 
+    cdef Sample plain(self):
+        """Return the sample that kernels may read: what a subclass that overrides a field gives."""
+        if type(self) is Sample or is_own(self, Sample, "image", "target", "label"):
+            return self
+        seen = <object>self             # as Python sees the fields
+        return Sample(seen.image, seen.target, seen.label)
+
     cdef Sample with_image(self, image):
         """Return a Sample with another image; target and label are not looked up again."""
         cdef Sample made = Sample(image, self.target, self.label)
@@ -119,13 +126,6 @@ cdef class Sample:
         if self.resolve() is None:
             made.looked_up = self.symbols, self.label_value
         return made
-
-
-def plain(sample):
-    """Return the ``Sample`` that kernels may read: what a subclass that overrides a field gives."""
-    if type(sample) is Sample or is_own(sample, Sample, "image", "target", "label"):
-        return sample
-    return Sample(sample.image, sample.target, sample.label)     # as Python sees them
 
 
 def remake(kind, image, target, label):
