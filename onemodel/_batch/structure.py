@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from onemodel._common.describe import shown
 
 __all__ = [
@@ -18,6 +20,7 @@ __all__ = [
     "fields",
     "map_arrays",
     "map_leaves",
+    "own_arrays",
     "replace",
     "row_count",
     "take",
@@ -114,6 +117,30 @@ def map_arrays(batch: Structure, function: Callable[[Any], Any]) -> Structure:
         return [function(array) for array in batch]
     own = _own_map(batch)
     return function(batch) if own is None else own(function)
+
+
+def own_arrays(value: Any, views_only: bool = False) -> Any:
+    """Return arrays, or dicts, lists and tuples of them, that may be edited in place.
+
+    What can be written to and may be somebody else's memory is copied: all arrays, or where those
+    that own their memory are known to be new, the views alone.
+
+    >>> import numpy as np
+    >>> kept = np.zeros(3)
+    >>> own_arrays({"x": kept[:2]}, views_only=True)["x"][:] = 1
+    >>> kept.tolist()
+    [0.0, 0.0, 0.0]
+    """
+    if isinstance(value, np.ndarray):
+        may_be_kept = value.flags.writeable and (value.base is not None or not views_only)
+        return value.copy(order="K") if may_be_kept else value
+    if type(value) is dict:
+        return {name: own_arrays(each, views_only) for name, each in value.items()}
+    if type(value) is list:
+        return [own_arrays(each, views_only) for each in value]
+    if isinstance(value, tuple):
+        return rebuilt(value, [own_arrays(each, views_only) for each in value])
+    return value
 
 
 def map_leaves(batch: Any, function: Callable[[Any, str], Any], name: str = "batch") -> Any:

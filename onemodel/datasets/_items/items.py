@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from onemodel._batch.key import BatchKey, checked_key
 from onemodel._batch.notes import note, note_slot
+from onemodel._batch.structure import own_arrays
 from onemodel._common.arrays import read_only
 from onemodel._common.describe import describe, shown
 from onemodel._common.integers import check_integer
@@ -279,7 +280,7 @@ class Items(MadeOnce):
             if self.transform is not None:
                 slot = key.first_slot + place
                 item = self.transform(
-                    slot_rng(key.seed, key.epoch, key.step, slot, ITEM_STREAM), item
+                    slot_rng(key.seed, key.epoch, key.step, slot, ITEM_STREAM), own_arrays(item)
                 )
                 if item is None:
                     raise TypeError(
