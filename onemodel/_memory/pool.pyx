@@ -78,10 +78,10 @@ cdef class BufferPool:
     """Memory for batches: 64-byte aligned, in size classes, the buffer that came back last first.
 
     Memory returns when the last array, view or tensor on it is gone. The pool keeps what came
-    back, and when all but a little is back no more than was out at once: at most a fifth more than the largest
-    sum of bytes that was asked for at once, sizes of less than 64 counted as 64. While some are
-    out, a smaller size may be in a larger buffer, and the pool has at most twice that. Calls are
-    safe from several threads, and after a fork.
+    back, and when all but a little is back no more than was out at once: at most a fifth more than
+    the largest sum of bytes that was asked for at once, sizes of less than 64 counted as 64. While
+    some are out, a smaller size may be in a larger buffer, and the pool has at most twice that.
+    Calls are safe from several threads, and after a fork.
 
     Args:
         allocate: where the memory itself comes from; None for ordinary memory. It is called with
