@@ -30,7 +30,10 @@ def is_own(obj: object, base: type[T], *methods: str) -> TypeGuard[T]:
     True
     """
     kind = type(obj)
-    if not issubclass(kind, base) or not all(_is_ours(_found(base, name)) for name in methods):
+    if not issubclass(kind, base):
+        return False
+    public = [name for name in methods if name.startswith("__") or not name.startswith("_")]
+    if not all(_is_ours(_found(base, name)) for name in public):
         return False
     if kind is not base and any(
         _found(kind, name) is not _found(base, name) for name in (*methods, *_LOOKUPS)
