@@ -8,7 +8,8 @@ SYNTHETIC = {"kind": "synthetic lines", "count": 60, "height": 6}
 DIGITS = {"kind": "digit lines", "count": 90, "seed": 3, "digits": [1, 5], "height": 24}
 DIGIT_TABLE = {**DIGITS, "kind": "digit lines in a uint8 table"}
 ARRAYS = {"kind": "arrays", "count": 50}
-# Values below 2**-126, which a thread that flushes subnormals would take for 0.
+# Values below 2**-126, which a thread that flushes subnormals would take for 0. No callable gets
+# them: on 32-bit ARM NumPy's vectors take them for 0 as well.
 FAINT = {**SYNTHETIC, "kind": "faint lines"}
 FAINT_TABLE = {**SYNTHETIC, "kind": "faint lines in a float32 table"}
 FAINT_ARRAYS = {**ARRAYS, "kind": "faint arrays"}
@@ -170,11 +171,11 @@ CONFIGURATIONS = [
         shard=[1, 2],
     ),
     configuration(
-        "faint lines, shuffled, stretched and resized, callable, workers",
+        "faint lines, shuffled, stretched and resized, workers",
         FAINT,
         SHUFFLED,
         transform=RESHAPED,
-        collate=collate(PLAIN + FAINT_GAIN_OFFSET),
+        collate=collate(FAINT_GAIN_OFFSET),
         workers=2,
     ),
     configuration(

@@ -121,6 +121,7 @@ def run_loaders(kind: str, shared: str, workers: int) -> int:
     """Let all threads use one loader; return how many batches were compared."""
     with MAKERS[kind](0) as alone:
         wanted = Counter(om.digest(batch) for batch in alone.steps(0, STEPS))
+        counted = (STEPS, alone.stats.real_columns, alone.stats.padded_columns)
     taken: queue.SimpleQueue[Any] = queue.SimpleQueue()
     found: list[Counter[str]] = [Counter() for _ in range(THREADS)]
 
@@ -139,11 +140,19 @@ def run_loaders(kind: str, shared: str, workers: int) -> int:
                 taken.put(batch)
 
         on_threads(use)
+        stats = loader.stats
     taken.put(None)
     releasing.join()
     groups = [sum(found, Counter())] if shared == "one iterator" else found
     if any(group != wanted for group in groups):
         sys.exit(f"{kind}, {shared}, {workers} workers: other batches than one thread makes")
+    if shared != "any step":
+        times = len(groups)
+        found_stats = (stats.batches, stats.real_columns, stats.padded_columns)
+        if found_stats != tuple(times * number for number in counted):
+            sys.exit(
+                f"{kind}, {shared}, {workers} workers: {found_stats} is not {times} * {counted}"
+            )
     return sum(group.total() for group in groups)
 
 

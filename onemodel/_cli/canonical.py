@@ -120,15 +120,22 @@ class SyntheticLines:
 
 
 class FaintLines(SyntheticLines):
-    """The same images times 2**-135: subnormal numbers, which some threads take for 0."""
+    """The same images times 2**-135: subnormal numbers, which some threads take for 0.
+
+    They are made in float64: NumPy's vectors of float32 on 32-bit ARM know no subnormal numbers.
+    """
 
     def __init__(self, count: int, height: int) -> None:
         super().__init__(count, height)
         with DefaultFloatMode():
             self._samples = [
-                Sample(each.image * np.float32(2.0**-135), each.target, each.label)
+                Sample(_times(each.image, 2.0**-135), each.target, each.label)
                 for each in self._samples
             ]
+
+
+def _times(values: NDArray[Any], factor: float) -> NDArray[np.float32]:
+    return (values * np.float64(factor)).astype(np.float32)
 
 
 def _synthetic_line(index: int, height: int) -> Sample:
@@ -150,7 +157,7 @@ def faint_arrays(count: int) -> ArrayDataset:
     """Make the same elements of "x" times 2**-140, in float32 [count, 3, 4, 5]."""
     arrays = synthetic_arrays(count).arrays
     with DefaultFloatMode():
-        x = arrays["x"].astype(np.float32) * np.float32(2.0**-140)
+        x = _times(arrays["x"], 2.0**-140)
     return ArrayDataset({"x": x.reshape(count, 3, 4, 5), "y": arrays["y"]})
 
 

@@ -11,7 +11,7 @@ from cpython.pythread cimport (
     PyThread_acquire_lock,
 )
 from cpython.ref cimport Py_XDECREF
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from onemodel._memory.lock cimport lock, unlock
 from onemodel._builders.lane cimport BUILT, Lane, NativeBatch
@@ -148,11 +148,14 @@ cdef void count_consumer_cpu(Steps *steps, double began) noexcept nogil:
 
 
 cdef int count_columns(Ring ring, batch) except -1:
+    cdef int64_t real, padded
     # the library's own alone: a class of the user's may have a method of that name
     if isinstance(batch, ImageBatch):
         real, padded = ImageBatch.count_columns(batch)
+        lock(&ring.steps.lock)     # threads may share the iterator
         ring.steps.counters.real_columns += real
         ring.steps.counters.padded_columns += padded
+        unlock(&ring.steps.lock)
     return 0
 
 

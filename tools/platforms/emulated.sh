@@ -11,7 +11,9 @@ shift
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 export PYTHONHOME=$root/usr PYTHONDONTWRITEBYTECODE=1
-export PYTHONPATH=${PACKAGE:+$PACKAGE:}$here/site:$root/usr/lib/python3/dist-packages
+# what was asked for comes last: a test gives it to a child
+asked=${PYTHONPATH:-}
+export PYTHONPATH=${PACKAGE:+$PACKAGE:}$here/site:$root/usr/lib/python3/dist-packages${asked:+:$asked}
 # the site hook names it to tests that start sys.executable: through the same emulator
 export ONEMODEL_EMULATED=$root/python
 printf '#!/bin/bash\nexec %q %q "$@"\n' "$here/emulated.sh" "$root" >"$root/python"
