@@ -599,8 +599,9 @@ def test_odd_values(call, argument, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_the_right_values_are_right(call):
+def test_the_right_values_are_right(call, tmp_path, monkeypatch):
     """Otherwise every odd value would be refused for another argument's sake."""
+    monkeypatch.chdir(tmp_path)
     function, arguments = CALLS[call]
     if call in POSITIONAL:
         function(*arguments.values())
