@@ -183,16 +183,16 @@ def clock():
 
 
 class Views:
-    """Batches that are views of the dataset's own memory."""
+    """Batches that are the dataset's own arrays: of views the loader would make copies."""
 
     def __init__(self):
-        self.x = X.copy()
+        self.x = [part.copy() for part in np.split(X, len(X) // 4)]
 
     def __len__(self):
-        return len(self.x)
+        return 4 * len(self.x)
 
     def __getitem__(self, indices):
-        return {"x": self.x[indices[0] : indices[-1] + 1]}
+        return {"x": self.x[indices[0] // 4]}
 
 
 def double(rng, batch):

@@ -147,6 +147,18 @@ def test_the_consumer_s_mode_changes_no_byte(run, workers, mode, mxcsr):
         assert [digest(loader[g]) for g in range(4)] == expected
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("workers", [0, 2])
+def test_device_runs_in_the_default_mode(workers, mode, mxcsr):
+    def delivered():
+        with make("native rows", workers=workers, device=lambda batch: batch / 3) as loader:
+            return [digest(batch) for batch in loader.steps(0, 4)] + [digest(loader[0])]
+
+    expected = delivered()
+    with mode_of(mxcsr, MODES[mode]):
+        assert delivered() == expected
+
+
 @pytest.mark.parametrize("run", ["python images", "python rows"])
 def test_the_test_would_see_another_mode(run, mxcsr):
     """Without the default mode these callables give other bytes: the test above is not empty."""

@@ -4,6 +4,7 @@ Each plan is made once, and no more than two are held. Without workers, and wher
 will come, nothing is made ahead. What building a plan raises arrives at the step that needs it.
 """
 
+import functools
 import gc
 import signal
 import threading
@@ -270,4 +271,56 @@ def test_a_signals_handler_may_raise(error, needs_threads, monkeypatch):
             next(steps)
         assert len(next(loader.steps(10))) == 4
     finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+HANDLERS = {
+    "a function": lambda raising: lambda number, frame: raising(),
+    "a partial": lambda raising: functools.partial(lambda again, *_: again(), raising),
+    "a method": lambda raising: type("H", (), {"on": lambda self, number, frame: raising()})().on,
+    "an object": lambda raising: type("H", (), {"__call__": lambda self, *_: raising()})(),
+}
+
+
+@pytest.mark.parametrize("kind", HANDLERS)
+@pytest.mark.parametrize("error", [TimeoutError, KeyboardInterrupt])
+def test_a_signals_handler_raises_at_once_where_the_consumer_helps(error, kind, needs_threads):
+    """The step that it builds ahead is not the one that it waits for, and did not fail."""
+    entered, go_on, times = threading.Event(), threading.Event(), []
+
+    class Target:
+        def __len__(self):
+            return 1
+
+        def __array__(self, dtype=None, copy=None):
+            if threading.current_thread() is not threading.main_thread():
+                entered.set()
+                go_on.wait(10)
+            elif not times:
+                times.append(len(taken))
+                signal.raise_signal(signal.SIGTERM)
+            return np.array([1], np.int32)
+
+    def raising():
+        raise error("too late, 17")
+
+    image = np.zeros((1, 2, 3), np.float32)
+    samples = [Sample(image, [1] if k < 2 else Target(), k) for k in range(40)]
+    taken = []
+    before = signal.signal(signal.SIGTERM, HANDLERS[kind](raising))
+    try:
+        loader = DataLoader(samples, 2, collate=onemodel.ImageBatchCollator(), workers=1)
+        assert native_lane(loader._builder) is not None
+        steps = loader.steps(0)
+        with refused(error, 17):
+            taken.append(next(steps))
+            assert entered.wait(60)  # the worker is inside of step 1
+            taken.append(next(steps))
+        assert times == [len(taken)]  # in the very call in which it was raised
+        go_on.set()
+        labels = [batch.labels.tolist() for batch in loader.steps(0, 20)]
+        assert labels == [[2 * k, 2 * k + 1] for k in range(20)]
+        loader.close()
+    finally:
+        go_on.set()
         signal.signal(signal.SIGTERM, before)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["BatchKey"]
+from onemodel._common.arrays import plain_array
+from onemodel._common.describe import shown
+from onemodel._common.integers import check_uint64
+
+__all__ = ["BatchKey", "checked_key"]
 
 
 class BatchKey(NamedTuple):
@@ -55,3 +59,35 @@ class BatchKey(NamedTuple):
                 f"for a key of {own} of them, got {self.global_indices}"
             )
         return self
+
+
+def checked_key(key: BatchKey) -> BatchKey:
+    """Return a key that a user may have made, as kernels read it: with int64 indices [n].
+
+    Raises:
+        TypeError: not a ``BatchKey``, or a coordinate or the indices are no integers.
+        ValueError: a coordinate is not in [0, 2**64), or the indices have several dimensions.
+    """
+    if not isinstance(key, BatchKey):
+        raise TypeError(f"key must be a BatchKey, got {shown(key)}")
+    for name in ("seed", "epoch", "step", "first_slot"):
+        value = getattr(key, name)
+        if type(value) is not int or not 0 <= value < 1 << 64:
+            changed: Any = {name: check_uint64(f"{name} of the key", value)}
+            key = key._replace(**changed)
+    indices = key.indices
+    if (
+        type(indices) is np.ndarray
+        and indices.dtype == np.int64
+        and indices.ndim == 1
+        and indices.flags.c_contiguous
+        and indices.flags.aligned
+    ):
+        return key
+    found = plain_array("indices of the key", indices)
+    if found.ndim > 1:
+        raise ValueError(f"indices of the key must have one dimension, got shape {found.shape}")
+    if found.dtype.kind not in "iu" and (found.dtype.kind != "f" or found.size):
+        raise TypeError(f"indices of the key must be integers, got {found.dtype}")
+    checked: BatchKey = key._replace(indices=np.array(found, np.int64, ndmin=1))
+    return checked

@@ -6,8 +6,14 @@ tuple, a key in a dict.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onemodel._common.describe import shown
 
 __all__ = [
     "Field",
@@ -16,6 +22,7 @@ __all__ = [
     "fields",
     "map_arrays",
     "map_leaves",
+    "own_arrays",
     "replace",
     "row_count",
     "take",
@@ -54,7 +61,7 @@ def field_of(batch: Structure, key: int | str | None, place: int) -> Field:
     if isinstance(batch, dict):
         if key is not None:
             if key not in batch:
-                raise KeyError(f"key must be one of {list(batch)}, got {key!r}")
+                raise KeyError(f"key must be one of {list(batch)}, got {shown(key)}")
             return key
         if USUAL_KEYS[place] in batch:
             return USUAL_KEYS[place]
@@ -65,7 +72,7 @@ def field_of(batch: Structure, key: int | str | None, place: int) -> Field:
     if isinstance(batch, tuple):
         position = place if key is None else key
         if not isinstance(position, int):
-            raise TypeError(f"key must be a position, for the batch is a tuple, got {key!r}")
+            raise TypeError(f"key must be a position, for the batch is a tuple, got {shown(key)}")
         if not 0 <= position < len(batch):
             if key is None:
                 raise TypeError(f"the batch must have {place + 1} arrays, got {len(batch)}")
@@ -112,6 +119,45 @@ def map_arrays(batch: Structure, function: Callable[[Any], Any]) -> Structure:
         return [function(array) for array in batch]
     own = _own_map(batch)
     return function(batch) if own is None else own(function)
+
+
+def own_arrays(value: Any, views_only: bool = False) -> Any:
+    """Return arrays, or dicts, lists and tuples of them, that may be edited in place.
+
+    What can be written to and may be somebody else's memory is copied: all arrays; or, where those
+    that own their memory are known to be new, the views of memory that others hold as well.
+
+    >>> import numpy as np
+    >>> kept = np.zeros(3)
+    >>> own_arrays({"x": kept[:2]}, views_only=True)["x"][:] = 1
+    >>> kept.tolist()
+    [0.0, 0.0, 0.0]
+    """
+    if isinstance(value, np.ndarray):
+        may_be_kept = value.flags.writeable and not (views_only and _has_new_memory(value))
+        return value.copy(order="K") if may_be_kept else value
+    if type(value) is dict:
+        return {name: own_arrays(each, views_only) for name, each in value.items()}
+    if type(value) is list:
+        return [own_arrays(each, views_only) for each in value]
+    if isinstance(value, tuple):
+        return rebuilt(value, [own_arrays(each, views_only) for each in value])
+    return value
+
+
+def _has_new_memory(array: NDArray[Any]) -> bool:
+    """Return whether nobody but ``array`` holds the array whose memory it shows."""
+    if array.base is None:
+        return True
+    owns = type(array.base) is np.ndarray and array.base.base is None
+    return owns and _references_of_base(array) <= _REFERENCES_OF_NEW
+
+
+def _references_of_base(array: NDArray[Any]) -> int:
+    return sys.getrefcount(array.base)
+
+
+_REFERENCES_OF_NEW = _references_of_base(np.zeros(2)[:1])
 
 
 def map_leaves(batch: Any, function: Callable[[Any, str], Any], name: str = "batch") -> Any:

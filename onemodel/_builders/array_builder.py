@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from onemodel._batch.key import BatchKey
 from onemodel._batch.notes import note
-from onemodel._batch.structure import Field, Structure, field_of, row_count, take
+from onemodel._batch.structure import Field, Structure, field_of, own_arrays, row_count, take
 from onemodel._builders.foreign_dataset import asked, batch_reader
 from onemodel._builders.items import ItemReader, stack_items
 from onemodel._common.compose import Compose
@@ -101,7 +101,7 @@ class ArrayBatchBuilder:
             batch = stack_items(items.items, items.indices, self.pool)
             _check_rows("dataset", self.dataset, batch, key)
         else:
-            batch = self.read(indices)
+            batch = own_arrays(self.read(indices), views_only=True)
             _check_rows("dataset", self.dataset, batch, key)
         for part in self.plan.rest:
             result = part(rng, batch)

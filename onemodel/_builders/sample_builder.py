@@ -10,15 +10,15 @@ from typing import Any, Protocol, TypeGuard, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from onemodel._batch.key import BatchKey
+from onemodel._batch.key import BatchKey, checked_key
 from onemodel._batch.notes import note_slot
 from onemodel._builders.foreign_dataset import gives_many
 from onemodel._builders.items import ItemReader
-from onemodel._collate.collator import with_int64
+from onemodel._collate.collator import ImageBatchCollator
 from onemodel._collate.image_batch import ImageBatch
 from onemodel._collate.inputs import gather_samples
 from onemodel._common.describe import describe
-from onemodel._common.overrides import is_own
+from onemodel._common.overrides import bound, is_own
 from onemodel._random.rng import SampleRng, slot_rng
 from onemodel._random.streams import TRANSFORM_STREAM
 from onemodel.datasets import Items
@@ -64,6 +64,8 @@ class SampleBatchBuilder:
         self.dataset = dataset
         self.transform = transform
         self.collate = collate
+        # read once, as a lane does: what is put in its place later changes no batch
+        self._call_collate = bound(collate, "__call__")
         self.columns = columns_of(dataset)
         pad_to = getattr(collate, "pad_to", None)
         self._reads_whole = isinstance(pad_to, str) and pad_to == "global"
@@ -86,7 +88,7 @@ class SampleBatchBuilder:
             samples = self._fetch(read)
         if self.transform is not None:
             self._transform_each(samples, read)
-        batch = self.collate(samples, key)
+        batch = self._call_collate(samples, key)
         if substitutes and isinstance(batch, ImageBatch):
             batch.substitutes = substitutes
         return batch
@@ -94,7 +96,7 @@ class SampleBatchBuilder:
     def _fetch(self, key: BatchKey) -> list[Any]:
         dataset = self.dataset
         if type(dataset) is list:
-            return gather_samples(dataset, with_int64(key))
+            return gather_samples(dataset, checked_key(key))
         indices = key.indices.tolist()
         if gives_many(dataset):
             samples = list(dataset.__getitems__(indices))
@@ -182,7 +184,8 @@ def takes_columns(collate: Any) -> TypeGuard[ColumnCollator]:
     own = getattr(collate, "__dict__", {})
     for kind in type(collate).__mro__:  # whichever of the two comes first decides
         if "from_columns" in kind.__dict__:
-            return "from_columns" not in own
+            ours = kind is not ImageBatchCollator or is_own(collate, kind, "__call__")
+            return ours and "from_columns" not in own  # ours may have been patched
         if "__call__" in kind.__dict__:
             return False
     return False  # from_columns is an attribute that a wrapper delegates

@@ -13,7 +13,7 @@ from onemodel._batch.key import BatchKey
 from onemodel._batch.notes import note_step
 from onemodel._batch.structure import map_arrays
 from onemodel._builders.indices import are_indices
-from onemodel._common.describe import describe
+from onemodel._common.describe import describe, shown
 from onemodel._simd.float_mode import DefaultFloatMode
 
 __all__ = ["BatchBuilder", "StepBuilder"]
@@ -47,6 +47,8 @@ class StepBuilder:
         self.length = dataset_length(dataset)
         self.sampler = sampler
         self.steps_per_epoch: int = sampler.steps_per_epoch
+        # read once, as a lane does: what is put in its place later changes no batch
+        self._batch_indices = sampler.batch_indices
         self.builder = builder
         self.seed = seed
         self.shard = shard
@@ -63,7 +65,7 @@ class StepBuilder:
     def _global_key(self, g: int) -> BatchKey:
         self.check_length()
         epoch, step = divmod(g, self.steps_per_epoch)
-        indices = self.sampler.batch_indices(self.seed, epoch, step)
+        indices = self._batch_indices(self.seed, epoch, step)
         indices = _check_batch_indices(indices, self.length, self.sampler)
         world = self.shard[1]
         return BatchKey(self.seed, epoch, step, 0, indices, g, len(indices), indices, world)
@@ -159,12 +161,15 @@ def _length(dataset: Any) -> int:
         bits = sys.maxsize.bit_length()
         raise ValueError(
             f"len(dataset) must be in [1, 2**{bits}) in a Python of {bits + 1} bits, "
-            f"got {type(dataset).__len__(dataset)}"
+            f"got {shown(type(dataset).__len__(dataset))}"
         ) from None
 
 
 def _check_batch_indices(indices: Any, length: int, sampler: Any) -> NDArray[np.int64]:
-    values = np.asarray(indices)
+    try:
+        values = np.asarray(indices)
+    except ValueError as error:  # a ragged list
+        raise TypeError(f"sampler must return integers [B], got {shown(indices)}") from error
     if (
         values.dtype == np.int64
         and values.ndim == 1

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from onemodel._batch.key import BatchKey
+from onemodel._batch.key import BatchKey, checked_key
 from onemodel._collate import collate
 from onemodel._collate.errors import too_wide_error
 from onemodel._collate.image_batch import ImageBatch
@@ -30,7 +30,7 @@ from onemodel.augment.protocol import Chain, NativeAugmentation
 from onemodel.datasets.columns import Columns
 from onemodel.datasets.sample import Sample
 
-__all__ = ["ImageBatchCollator", "native_chain", "with_int64"]
+__all__ = ["ImageBatchCollator", "native_chain"]
 
 
 class ImageBatchCollator:
@@ -148,6 +148,8 @@ class ImageBatchCollator:
     @property
     def chain(self) -> Chain | None:
         """The augmentation as a native chain; None where a Python callable takes part."""
+        if self.augment is not self._augment:  # a subclass overrides it
+            return native_chain(self.augment)
         return self._chain
 
     def __call__(self, samples: Iterable[Sample], key: BatchKey) -> ImageBatch:
@@ -159,28 +161,28 @@ class ImageBatchCollator:
         Raises:
             TypeError, ValueError: naming slot and dataset index of a sample that does not fit.
         """
-        return self._collate(partial(from_samples, samples), with_int64(key))
+        return self._collate(partial(from_samples, samples), checked_key(key))
 
     def from_columns(self, columns: Columns, key: BatchKey) -> ImageBatch:
         """Return the batch of a columnar dataset, without a Python object for each sample."""
-        return self._collate(partial(from_columns, columns), with_int64(key))
+        return self._collate(partial(from_columns, columns), checked_key(key))
 
     def _collate(self, read: Callable[[BatchKey], CollateInputs], key: BatchKey) -> ImageBatch:
         if self.pad_to == "global":
-            whole = with_int64(key.whole())
+            whole = checked_key(key.whole())
             inputs = read(whole)
             if whole is not key:
                 _narrow(inputs, key)
         else:
             inputs = read(key)
         shape = self._shape(inputs, key)
-        if self._chain is not None:
-            arrays = collate.collate(inputs, self._pool, shape, self.pad_value, self._chain, key)
+        chain = self.chain
+        if chain is not None:
+            arrays = collate.collate(inputs, self.pool, shape, self.pad_value, chain, key)
         else:
-            assert self._augment is not None  # of nothing there is a chain
-            arrays = collate.collate_each(
-                inputs, self._pool, shape, self.pad_value, self._augment, key
-            )
+            augment = self.augment
+            assert augment is not None  # of nothing there is a chain
+            arrays = collate.collate_each(inputs, self.pool, shape, self.pad_value, augment, key)
         return ImageBatch(
             **arrays,
             epoch=key.epoch,
@@ -237,20 +239,6 @@ class ImageBatchCollator:
         own = {f"_{name}" for name in arguments} | {"_own_pool", "_chain"}
         made_by = type(self), ImageBatchCollator, arguments
         return rebuild, made_by, added_attributes(self, own)
-
-
-def with_int64(key: BatchKey) -> BatchKey:
-    """Return the key with indices as kernels read them."""
-    indices = key.indices
-    if (
-        type(indices) is np.ndarray
-        and indices.dtype == np.int64
-        and indices.ndim == 1
-        and indices.flags.c_contiguous
-        and indices.flags.aligned
-    ):
-        return key
-    return key._replace(indices=np.array(indices, np.int64, ndmin=1))
 
 
 def native_chain(augment: Any) -> Chain | None:

@@ -8,6 +8,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from onemodel._common.describe import shown
+
 __all__ = ["ImageBatch"]
 
 
@@ -104,6 +106,8 @@ class ImageBatch:
 
     def map(self, function: Callable[[Any], Any]) -> ImageBatch:
         """Return a batch whose arrays are ``function(array)``: tensors, or arrays on a device."""
+        if not callable(function):
+            raise TypeError(f"function must be callable, got {shown(function)}")
         mapped = ImageBatch(
             **{name: function(array) for name, array in self.arrays().items()},
             epoch=self.epoch,

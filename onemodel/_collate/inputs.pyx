@@ -9,6 +9,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memmove, memset
 
 from onemodel._batch.notes import note_slot
+from onemodel._common.describe import shown
 from onemodel._memory.arrays cimport CONTIGUOUS, Array, array_of
 from onemodel._memory.mapped_pages cimport will_need
 from onemodel._simd.cache_hint cimport prefetch_row
@@ -112,7 +113,11 @@ def from_samples(samples, key):
     Raises:
         TypeError, ValueError: naming the slot and dataset index of a sample that does not fit.
     """
-    cdef list listed = list(samples)     # our own: the caller may change theirs
+    cdef list listed
+    try:
+        listed = list(samples)           # our own: the caller may change theirs
+    except TypeError as error:
+        raise TypeError(f"samples must be a list of samples, got {shown(samples)}") from error
     cdef CollateInputs made = CollateInputs.__new__(CollateInputs)
     cdef Inputs *inputs = &made.inputs
     cdef Sample sample
@@ -133,6 +138,8 @@ def from_samples(samples, key):
                 f"{sample_label(first_slot + k, indices[k])} must be an onemodel.Sample, "
                 f"got {type(listed[k]).__name__}"
             )
+        if type(listed[k]) is not Sample:
+            listed[k] = (<Sample>listed[k]).plain()
         sample = <Sample>listed[k]
         wrong = None if is_resolved(sample) else sample.resolve()
         if wrong is not None:

@@ -39,6 +39,7 @@ from onemodel._engine.waiters cimport Waiter, notify, push, remove
 
 import os
 
+from onemodel._batch.caught import is_interruption
 from onemodel._collate.image_batch import ImageBatch
 
 __all__ = ["take", "wait_ready"]
@@ -199,8 +200,8 @@ cdef int help_out(Ring ring, uint64_t step, uint64_t generation) except -1:
             ring.deliver_native(step, generation, &batch, False, began)
     if status != BUILT:
         error = ring.build_object(step, generation, False, began)
-        if isinstance(error, KeyboardInterrupt):
-            # a Ctrl-C now, and no error of that step, which may never be taken
+        if error is not None and is_interruption(error):
+            # a Ctrl-C or a timeout now, and no error of that step, which may never be taken
             raise error
     return 0
 

@@ -13,6 +13,7 @@ from onemodel._batch.structure import map_leaves
 from onemodel._collate.image_batch import ImageBatch
 from onemodel._common.describe import shown
 from onemodel._engine import jax_batches
+from onemodel._simd.float_mode import DefaultFloatMode
 
 __all__ = ["converter", "resolve"]
 
@@ -92,7 +93,8 @@ def converter(device: str) -> Callable[[Any], Any]:
 def _finish(move: Callable[[Any], Any]) -> Finish:
     def finish(batch: Any, g: int) -> Any:
         try:
-            return move(batch)
+            with DefaultFloatMode():
+                return move(batch)
         except (StopIteration, StopAsyncIteration) as error:
             # Raised from __next__ it would end the loop as if the run were over.
             raise RuntimeError(

@@ -10,7 +10,7 @@ from onemodel._builders.sample_builder import SampleBatchBuilder
 from onemodel._builders.step_builder import BatchBuilder
 from onemodel._common import threads
 from onemodel._common.describe import describe, shown
-from onemodel._common.integers import check_integer
+from onemodel._common.integers import TWO_63, check_integer
 from onemodel._engine.prefetch import call_on_threads
 from onemodel._engine.ranks import rank_and_world
 from onemodel._memory.pool import BufferPool
@@ -82,10 +82,10 @@ def check_shard(shard: Any, sampler: Sampler) -> tuple[int, int]:
         rank = check_integer(f"rank of shard {shown(shard)}", rank, 0, world)
     # of batches of several sizes, what they all divide by
     name = "multiple_of" if hasattr(sampler, "multiple_of") else "batch_size"
-    if getattr(sampler, name) % world:
+    size = check_integer(f"{name} of the sampler", getattr(sampler, name), 1, TWO_63)
+    if size % world:
         raise ValueError(
-            f"{name} must be divisible by the world of shard {shown(shard)}, "
-            f"got {getattr(sampler, name)}"
+            f"{name} must be divisible by the world of shard {shown(shard)}, got {size}"
         )
     return rank, world
 

@@ -7,7 +7,7 @@ from onemodel._memory.lock cimport Lock
 
 cdef enum:
     ALIGNMENT = 64              # a cache line, and the widest vectors
-    SIZE_CLASSES = 256          # four to each power of two
+    SIZE_CLASSES = 512          # eight to each power of two
     CACHED_BYTES = 7 << 20      # measured: docs/guides/speed.md
 
 
@@ -42,14 +42,15 @@ cdef class BufferPool:
     cdef int64_t bytes_out      # rented now
     cdef int64_t asked_out      # of which this was asked for
     cdef int64_t most_asked     # the largest asked_out there was
-    cdef int64_t most_out       # the largest bytes_out there was: as much is kept
+    cdef int64_t most_kept      # so much may be held; the largest bytes_out since all was back
 
     # `wanted` bytes, or NULL where there is no memory.
     cdef Header *acquire(self, int64_t wanted) noexcept nogil
+    cdef void count_most(self) noexcept nogil
     cdef void *call_allocator(self, int64_t size, PyObject **owner) noexcept with gil
     cdef void release(self, Header *header) noexcept nogil
     cdef Header *pop(self, int first, int stop, int64_t largest) noexcept nogil
-    cdef Header *evict(self, int stop, int64_t excess) noexcept nogil
+    cdef Header *evict(self, int stop, int64_t excess, bint one) noexcept nogil
 
     # Bytes that are rented now.
     cdef int64_t count_out(self) noexcept nogil

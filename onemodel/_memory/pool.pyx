@@ -30,7 +30,7 @@ cdef extern from "Python.h":
     const Py_ssize_t PY_SSIZE_T_MAX
 
 cdef enum:
-    NEAR_CLASSES = 5
+    NEAR_CLASSES = 9            # up to twice as large
 
 
 class PoolStats(NamedTuple):
@@ -43,18 +43,23 @@ class PoolStats(NamedTuple):
 
 
 cdef inline int size_class_of(int64_t wanted, int64_t *size) noexcept nogil:
-    """The smallest class that holds `wanted` bytes: 64, 80, 96, 112, 128, 160, ..."""
+    """The smallest class that holds `wanted` bytes: 64, 72, 80, ..., 120, 128, 144, ..."""
     cdef int64_t base = 64
     cdef int class_number = 0
-    cdef int64_t quarter
+    cdef int64_t part
     cdef int64_t steps
     while base * 2 <= wanted:
         base *= 2
-        class_number += 4
-    quarter = base // 4
-    steps = (wanted - base + quarter - 1) // quarter if wanted > base else 0
-    size[0] = base + steps * quarter
+        class_number += 8
+    part = base // 8
+    steps = (wanted - base + part - 1) // part if wanted > base else 0
+    size[0] = base + steps * part
     return class_number + <int>steps
+
+
+cdef inline int64_t with_rest(int64_t asked) noexcept nogil:
+    """What may be kept of so much: a sixteenth more is for small sizes beside large ones."""
+    return asked + asked // 16
 
 
 @cython.no_gc
@@ -73,9 +78,10 @@ cdef class BufferPool:
     """Memory for batches: 64-byte aligned, in size classes, the buffer that came back last first.
 
     Memory returns when the last array, view or tensor on it is gone. The pool keeps what came
-    back, and holds no more than the buffers that were ever rented at once. Where sizes change all
-    the time, that is at most twice the bytes that were ever asked for at once. Calls are safe from
-    several threads, and after a fork.
+    back. When all but a little is back, it holds no more than was out at once: at most a fifth
+    more than the largest sum of bytes that was asked for at once, where sizes of less than 64
+    count as 64. While some are out, a smaller size may be in a larger buffer, and the pool has at
+    most twice that. Calls are safe from several threads, and after a fork.
 
     Args:
         allocate: where the memory itself comes from; None for ordinary memory. It is called with
@@ -147,8 +153,9 @@ cdef class BufferPool:
         """Free the memory that is not rented out."""
         cdef Header *header
         lock(&self.lock)
-        header = self.evict(SIZE_CLASSES, self.bytes)
-        self.most_out, self.most_asked = self.bytes_out, self.asked_out
+        header = self.evict(SIZE_CLASSES, self.bytes, False)
+        self.most_asked = self.asked_out
+        self.most_kept = self.bytes_out
         unlock(&self.lock)
         free_all(header)
 
@@ -162,7 +169,7 @@ cdef class BufferPool:
         return rebuild, (type(self), BufferPool, {"allocate": self.allocator})
 
     def __dealloc__(self):
-        free_all(self.evict(SIZE_CLASSES, self.bytes))
+        free_all(self.evict(SIZE_CLASSES, self.bytes, False))
 
     cdef int64_t count_out(self) noexcept nogil:
         lock(&self.lock)
@@ -177,7 +184,7 @@ cdef class BufferPool:
         cdef Header *evicted = NULL
         cdef void *raw
         cdef PyObject *owner = NULL
-        cdef int64_t most, room
+        cdef int64_t excess, room
         lock(&self.lock)
         # All that are out may have at most twice what was ever asked for at once, also when as much
         # is asked for again: this one may have what its size and the largest of sums leave.
@@ -185,23 +192,25 @@ cdef class BufferPool:
         # a free buffer up to twice as large serves as well, and spares an allocation
         header = self.pop(class_number, class_number + NEAR_CLASSES, room)
         if header == NULL:
-            most = max(self.most_out, self.bytes_out + size)
-            if self.bytes + size > most:
-                # the pool is full of other sizes: use a larger buffer, or make room for this one
-                header = self.pop(class_number + NEAR_CLASSES, SIZE_CLASSES, room)
-                if header == NULL:
-                    evicted = self.evict(SIZE_CLASSES, self.bytes + size - most)
+            excess = self.bytes + size - max(self.most_kept, self.bytes_out + size)
+            if excess > 0:
+                # The pool is full of other sizes. A smaller one goes that makes room by itself;
+                # else a larger one serves; else whatever is free goes.
+                evicted = self.evict(class_number, excess, True)
+                if evicted == NULL:
+                    header = self.pop(class_number + NEAR_CLASSES, SIZE_CLASSES, room)
+                    if header == NULL:
+                        evicted = self.evict(SIZE_CLASSES, excess, False)
         self.asked_out += size
-        self.most_asked = max(self.most_asked, self.asked_out)
         if header == NULL:
             self.allocated += 1
             self.bytes += size
+            self.bytes_out += size
         else:
             header.asked = size
-            size = header.size
+            self.bytes_out += header.size
+            self.count_most()
         self.rented += 1
-        self.bytes_out += size
-        self.most_out = max(self.most_out, self.bytes_out)
         unlock(&self.lock)
         free_all(evicted)
         if header != NULL:
@@ -219,6 +228,9 @@ cdef class BufferPool:
             self.asked_out -= size
             unlock(&self.lock)
             return NULL
+        lock(&self.lock)
+        self.count_most()
+        unlock(&self.lock)
         # the header fills the cache line before the first aligned byte
         header = <Header *>((<uintptr_t>raw + ALIGNMENT - 1) & ~<uintptr_t>(ALIGNMENT - 1))
         header.raw = raw
@@ -226,6 +238,11 @@ cdef class BufferPool:
         header.size_class = class_number
         header.size = header.asked = size
         return header
+
+    cdef void count_most(self) noexcept nogil:
+        """Note what is out now, if it was never more. The lock is held."""
+        self.most_asked = max(self.most_asked, self.asked_out)
+        self.most_kept = max(self.most_kept, self.bytes_out, with_rest(self.most_asked))
 
     cdef void *call_allocator(self, int64_t size, PyObject **owner) noexcept with gil:
         """Memory of the pool's `allocate` and the object that owns it; NULL where it failed, and
@@ -252,13 +269,19 @@ cdef class BufferPool:
             return NULL
 
     cdef void release(self, Header *header) noexcept nogil:
+        cdef Header *evicted = NULL
         lock(&self.lock)
         header.next = self.free_buffers[header.size_class]
         self.free_buffers[header.size_class] = header
         self.returned += 1
         self.bytes_out -= header.size
         self.asked_out -= header.asked
+        if self.asked_out <= self.most_asked // 64:
+            # not sooner: steps that overlap would give memory back and ask for it again
+            self.most_kept = with_rest(self.most_asked)
+            evicted = self.evict(SIZE_CLASSES, self.bytes - self.most_kept, False)
         unlock(&self.lock)
+        free_all(evicted)
 
     cdef Header *pop(self, int first, int stop, int64_t largest) noexcept nogil:
         """Take a free buffer of the first class that has one, unless it is too large. The lock is
@@ -275,19 +298,23 @@ cdef class BufferPool:
                 return header
         return NULL
 
-    cdef Header *evict(self, int stop, int64_t excess) noexcept nogil:
-        """Take free buffers of classes below `stop`, the largest first, until `excess` bytes are
-        found; return them as a list to free. The lock is held.
+    cdef Header *evict(self, int stop, int64_t excess, bint one) noexcept nogil:
+        """Take free buffers of classes below `stop` until `excess` bytes are found: the smallest
+        that has as much, or else, unless it must be `one`, the largest there is. Return them as a
+        list to free. The lock is held.
         """
         cdef Header *evicted = NULL
         cdef Header *header
-        cdef int number = stop - 1
-        while number >= 0 and excess > 0:
-            header = self.free_buffers[number]
-            if header == NULL:
+        cdef int64_t size
+        cdef int number
+        while excess > 0:
+            header = self.pop(size_class_of(excess, &size), stop, self.bytes)
+            number = 0 if one else stop
+            while header == NULL and number > 0:
                 number -= 1
-                continue
-            self.free_buffers[number] = header.next
+                header = self.pop(number, number + 1, self.bytes)
+            if header == NULL:
+                break
             header.next = evicted
             evicted = header
             self.bytes -= header.size

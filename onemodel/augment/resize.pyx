@@ -231,6 +231,7 @@ cdef class StretchWidth(Configured):
     def __call__(self, SampleRng rng not None, Sample sample not None):
         """Return a new sample whose image has another width."""
         check_initialised(self)
+        sample = sample.plain()
         image = pixels_of(sample)
         _, height, width = image.shape
         cdef uint64_t mode = default_float_mode()
@@ -279,6 +280,7 @@ cdef class ResizeHeight(Configured):
     def __call__(self, SampleRng rng not None, Sample sample not None):
         """Return a new sample whose image has the height."""
         check_initialised(self)
+        sample = sample.plain()
         image = pixels_of(sample)
         _, height, width = image.shape
         if self.keep_aspect:

@@ -60,7 +60,7 @@ class ArrayDataset(MadeOnce):
         kept: dict[Field, NDArray[Any]] = {}
         for field, array in fields(given):
             if isinstance(given, dict) and not isinstance(field, str):
-                raise TypeError(f"the names of arrays must be strings, got {field!r}")
+                raise TypeError(f"the names of arrays must be strings, got {shown(field)}")
             values = plain_array(name_of(field), array)
             if values.dtype.hasobject:
                 raise TypeError(
@@ -200,6 +200,8 @@ class ArrayDataset(MadeOnce):
 
         A field is the array's name or position, None for a bare array.
         """
+        if not callable(function):
+            raise TypeError(f"function must be callable, got {shown(function)}")
         if self._named:
             return {name: function(name, array) for name, array in self._fields.items()}
         if None in self._fields:
@@ -212,6 +214,8 @@ class ArrayDataset(MadeOnce):
 
     def structured(self, arrays: list[Any]) -> Any:
         """Return arrays, one for each field in order, in the structure of the dataset's."""
+        if not isinstance(arrays, list | tuple) or len(arrays) != len(self._fields):
+            raise TypeError(f"arrays must be a list of {len(self._fields)}, got {shown(arrays)}")
         if self._named:
             return dict(zip(self._fields, arrays, strict=True))
         return arrays[0] if None in self._fields else tuple(arrays)

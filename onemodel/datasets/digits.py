@@ -45,6 +45,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from onemodel._common.describe import shown
 from onemodel._common.integers import check_integer, check_uint64
 from onemodel._random.rng import SampleRng, derive
 from onemodel._random.streams import DIGIT_LINES_STREAM
@@ -138,7 +139,7 @@ class DigitLines(MadeOnce):
         try:
             least, most = digits
         except (TypeError, ValueError):
-            raise ValueError(f"digits must be a pair (least, most), got {digits!r}") from None
+            raise ValueError(f"digits must be a pair (least, most), got {shown(digits)}") from None
         least = check_integer("digits[0]", least, 1, MOST_DIGITS + 1)
         most = check_integer("digits[1]", most, least, MOST_DIGITS + 1)
         self._height = check_integer("height", height, HEIGHTS[0], HEIGHTS[1] + 1)

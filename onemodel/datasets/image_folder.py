@@ -23,6 +23,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from onemodel._common.describe import shown
 from onemodel._common.extras import require
 from onemodel._common.files import check_path
 from onemodel._common.integers import check_integer
@@ -84,10 +85,10 @@ class Folder:
         self.height = check_integer("height", height, 1, 2**16 + 1)
         self.channels = check_integer("channels", channels, 1, 4)
         if self.channels == 2:
-            raise ValueError(f"channels must be 1 or 3, got {channels!r}")
+            raise ValueError(f"channels must be 1 or 3, got {shown(channels)}")
         self.max_width = check_integer("max_width", max_width, 1, 2**31)
         if alphabet is not None and (labels is None or _are_folders(labels)):
-            raise ValueError(f"alphabet must come with a labels file, got labels={labels!r}")
+            raise ValueError(f"alphabet must come with a labels file, got labels={shown(labels)}")
         labels_file = (
             None if labels is None or _are_folders(labels) else check_path("labels", labels)
         )

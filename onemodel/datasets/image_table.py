@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from onemodel._common.arrays import read_only
 from onemodel._common.describe import shown
+from onemodel._common.files import check_path
 from onemodel._common.integers import check_integer
 from onemodel.datasets import table_files
 from onemodel.datasets._table.builder import (
@@ -346,10 +347,8 @@ class ImageTable(MadeOnce):
                 another; the message names the file, what was expected and what was found.
         """
         if not isinstance(memory_map, bool | np.bool_):
-            raise TypeError(f"memory_map must be a bool, got {memory_map!r}")
-        if not isinstance(directory, str | os.PathLike):
-            raise TypeError(f"directory must be a path, got {shown(directory)}")
-        place = Path(directory)
+            raise TypeError(f"memory_map must be a bool, got {shown(memory_map)}")
+        place = check_path("directory", directory)
         columns, stored = table_files.read_table(place, memory_map=bool(memory_map))
         try:
             made = cls(**columns)
@@ -371,7 +370,7 @@ class ImageTable(MadeOnce):
             OSError: whatever the file system says; nothing is left behind.
         """
         sizes = self.widths * (self.channels * self.height)
-        with table_files.new_directory(Path(directory)) as place:
+        with table_files.new_directory(check_path("directory", directory)) as place:
             elements = int(sizes.sum())
             table_files.write_pixels(place, self.pixels.dtype, elements, pixel_runs(self._columns))
             table_files.write_column(place, "offsets", offsets_of(sizes))

@@ -34,6 +34,7 @@ cdef class Sample:
     cdef Lock lock              # of the thread that fills all this in
 
     cdef object resolve(self)
+    cdef Sample plain(self)
     cdef Sample with_image(self, image)
 
 

@@ -7,7 +7,9 @@ from libc.stdint cimport int32_t
 import numpy as np
 
 from onemodel._common.arrays import as_c_contiguous, image_text, is_masked, read_only
+from onemodel._common.describe import shown as text_of
 from onemodel._common.integers import check_int32
+from onemodel._common.overrides import is_own
 from onemodel._memory.arrays cimport CONTIGUOUS, Array, array_of
 from onemodel._memory.lock cimport lock, unlock, write_word
 
@@ -110,6 +112,13 @@ cdef class Sample:
         unlock(&self.lock)
         return None
 
+    cdef Sample plain(self):
+        """Return the sample that kernels may read: what a subclass that overrides a field gives."""
+        if type(self) is Sample or is_own(self, Sample, "image", "target", "label"):
+            return self
+        seen = <object>self             # as Python sees the fields
+        return Sample(seen.image, seen.target, seen.label)
+
     cdef Sample with_image(self, image):
         """Return a Sample with another image; target and label are not looked up again."""
         cdef Sample made = Sample(image, self.target, self.label)
@@ -159,12 +168,12 @@ cdef object target_and_label(target, label):
     try:
         symbols = np.asarray(target)
     except (TypeError, ValueError, OverflowError) as error:
-        return TypeError(f"target must be integers: {error}, got {target!r}")
+        return TypeError(f"target must be integers: {error}, got {text_of(target)}")
     if symbols.ndim != 1:
         return ValueError(f"target must have one dimension, got shape {symbols.shape}")
     if symbols.dtype != INT32:
         if symbols.size and (symbols.dtype.kind not in "iu" or holds_bool(target)):
-            return TypeError(f"target must be integers that fit in int32, got {target!r}")
+            return TypeError(f"target must be integers that fit in int32, got {text_of(target)}")
         if symbols.size and not (symbols.min() >= -(2**31) and symbols.max() < 2**31):
             return ValueError(
                 f"target must fit in int32, got {int(symbols.min())} to {int(symbols.max())}"

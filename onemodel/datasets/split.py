@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from onemodel._common.arguments import check_number
 from onemodel._common.arrays import is_masked, plain_array
+from onemodel._common.describe import shown
 from onemodel._common.integers import check_uint64
 from onemodel._random.permutation import KeyedPermutation
 from onemodel._random.rng import derive
@@ -66,14 +67,16 @@ def split_indices(length: int, seed: int, fractions: Sequence[float]) -> list[ND
     try:
         numbers = [check_number("fraction", share) for share in fractions]
     except (TypeError, ValueError) as error:
-        raise type(error)(f"fractions must be numbers in (0, 1], got {fractions!r}") from None
+        raise type(error)(f"fractions must be numbers in (0, 1], got {shown(fractions)}") from None
     shares = [Fraction(number).limit_denominator(10**6) for number in numbers]
     if not shares or min(shares) <= 0 or sum(shares) > 1:
-        raise ValueError(f"fractions must be above 0 and add up to at most 1, got {fractions!r}")
+        raise ValueError(
+            f"fractions must be above 0 and add up to at most 1, got {shown(fractions)}"
+        )
     bounds = [int(length * share) for share in itertools.accumulate(shares, initial=Fraction(0))]
     if any(first == stop for first, stop in itertools.pairwise(bounds)):
         raise ValueError(
-            f"fractions must give each part at least 1 of {length} items, got {fractions!r}"
+            f"fractions must give each part at least 1 of {length} items, got {shown(fractions)}"
         )
     order = KeyedPermutation(length, key)
     return [np.sort(order[first:stop]) for first, stop in itertools.pairwise(bounds)]

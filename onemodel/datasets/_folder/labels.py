@@ -38,7 +38,7 @@ def read_labels(path: Path, alphabet: str | None) -> dict[str, Target]:
             raise TypeError(f"alphabet must be text, got {shown(alphabet)}")
         symbols = {character: place for place, character in enumerate(alphabet, start=1)}
         if len(symbols) != len(alphabet) or not alphabet:
-            raise ValueError(f"alphabet must hold each character once, got {alphabet!r}")
+            raise ValueError(f"alphabet must hold each character once, got {shown(alphabet)}")
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:

@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from onemodel._batch.key import BatchKey
+from onemodel._batch.key import BatchKey, checked_key
 from onemodel._batch.notes import note, note_slot
+from onemodel._batch.structure import own_arrays
 from onemodel._common.arrays import read_only
 from onemodel._common.describe import describe, shown
 from onemodel._common.integers import check_integer
+from onemodel._common.overrides import is_own
 from onemodel._random.rng import slot_rng
 from onemodel._random.streams import ITEM_STREAM, SUBSTITUTE_STREAM
 from onemodel.datasets.made_once import MadeOnce
@@ -191,6 +193,7 @@ class Items(MadeOnce):
             key: seed, epoch, step, first slot and the dataset indices.
             run: calls functions on several threads at once; None for one after another.
         """
+        key = checked_key(key)
         places = range(len(key.indices))
         together = self._read_together(key)
         if together is not None:
@@ -210,6 +213,14 @@ class Items(MadeOnce):
         )
         return ItemBatch([item for _, item in made], used, substitutes)
 
+    @property
+    def _gives_own(self) -> bool:
+        """Whether the items are the dataset's, and not those of a subclass that overrides them."""
+        return is_own(self, Items, "__getitem__")
+
+    def _item(self, index: int) -> Any:
+        return self.dataset[index] if self._gives_own else self[index]
+
     def _made_at_once(self, key: BatchKey, run: Run) -> list[tuple[int, Any]]:
         count = len(key.indices)
         threads = min(self.threads, count)
@@ -224,7 +235,7 @@ class Items(MadeOnce):
 
     def _read_together(self, key: BatchKey) -> list[Any] | None:
         """Return what ``dataset.__getitems__`` gives; None where items are read one by one."""
-        if not callable(getattr(type(self.dataset), "__getitems__", None)):
+        if not self._gives_own or not callable(getattr(type(self.dataset), "__getitems__", None)):
             return None
         try:
             items = list(self.dataset.__getitems__(key.indices.tolist()))
@@ -242,7 +253,7 @@ class Items(MadeOnce):
         """Return the index and the item of a slot: the broken ones' are those of a substitute."""
         index = int(key.indices[place])
         try:
-            return index, self.dataset[index]
+            return index, self._item(index)
         except Exception as error:
             if self.on_error == "raise":
                 note_slot(error, key, place, index)
@@ -255,7 +266,7 @@ class Items(MadeOnce):
             drawn = rng.next_int(len(self) if candidates is None else len(candidates))
             other = drawn if candidates is None else int(candidates[drawn])
             try:
-                return other, self.dataset[other]
+                return other, self._item(other)
             except Exception:  # another one is drawn
                 continue
         note_slot(broken, key, place, index)
@@ -269,14 +280,14 @@ class Items(MadeOnce):
             if self.transform is not None:
                 slot = key.first_slot + place
                 item = self.transform(
-                    slot_rng(key.seed, key.epoch, key.step, slot, ITEM_STREAM), item
+                    slot_rng(key.seed, key.epoch, key.step, slot, ITEM_STREAM), own_arrays(item)
                 )
                 if item is None:
                     raise TypeError(
                         f"transform must return an item, got None from {describe(self.transform)}"
                     )
             if self.sample is not None:
-                item = self.sample(item)
+                item = self.sample(item) if self._gives_own else item
                 if not isinstance(item, Sample):
                     raise TypeError(
                         f"sample must return a Sample, got {type(item).__name__} "
