@@ -141,3 +141,20 @@ def test_an_edit_in_place_does_not_reach_the_data(edit, face, wrap, workers):
                     first(array)[...] = 0
     assert data.tobytes() == before.tobytes()
     assert len(found) == 1
+
+
+class Kept(Views):
+    """A dataset that gives the very view that it keeps, of memory that nothing else holds."""
+
+    def __init__(self):
+        self.data = np.zeros(COUNT * 4, np.float32).reshape(COUNT, 4)
+
+    def __getitem__(self, indices):
+        return self.data
+
+
+def test_a_view_that_the_dataset_keeps_is_not_written_to():
+    dataset = Kept()
+    loader = om.DataLoader(dataset, COUNT, transform=editing(lambda array: array.fill(3)))
+    assert loader.digest(0) == loader.digest(0)
+    assert not dataset.data.any()

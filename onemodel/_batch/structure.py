@@ -6,12 +6,10 @@ tuple, a key in a dict.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onemodel._common.describe import shown
 
@@ -124,8 +122,8 @@ def map_arrays(batch: Structure, function: Callable[[Any], Any]) -> Structure:
 def own_arrays(value: Any, views_only: bool = False) -> Any:
     """Return arrays, or dicts, lists and tuples of them, that may be edited in place.
 
-    What can be written to and may be somebody else's memory is copied: all arrays; or, where those
-    that own their memory are known to be new, the views of memory that others hold as well.
+    What can be written to and may be somebody else's memory is copied: all arrays, or where those
+    that own their memory are known to be new, the views alone.
 
     >>> import numpy as np
     >>> kept = np.zeros(3)
@@ -134,7 +132,7 @@ def own_arrays(value: Any, views_only: bool = False) -> Any:
     [0.0, 0.0, 0.0]
     """
     if isinstance(value, np.ndarray):
-        may_be_kept = value.flags.writeable and not (views_only and _has_new_memory(value))
+        may_be_kept = value.flags.writeable and (value.base is not None or not views_only)
         return value.copy(order="K") if may_be_kept else value
     if type(value) is dict:
         return {name: own_arrays(each, views_only) for name, each in value.items()}
@@ -143,21 +141,6 @@ def own_arrays(value: Any, views_only: bool = False) -> Any:
     if isinstance(value, tuple):
         return rebuilt(value, [own_arrays(each, views_only) for each in value])
     return value
-
-
-def _has_new_memory(array: NDArray[Any]) -> bool:
-    """Return whether nobody but ``array`` holds the array whose memory it shows."""
-    if array.base is None:
-        return True
-    owns = type(array.base) is np.ndarray and array.base.base is None
-    return owns and _references_of_base(array) <= _REFERENCES_OF_NEW
-
-
-def _references_of_base(array: NDArray[Any]) -> int:
-    return sys.getrefcount(array.base)
-
-
-_REFERENCES_OF_NEW = _references_of_base(np.zeros(2)[:1])
 
 
 def map_leaves(batch: Any, function: Callable[[Any, str], Any], name: str = "batch") -> Any:

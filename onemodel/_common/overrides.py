@@ -16,10 +16,9 @@ def is_own(obj: object, base: type[T], *methods: str) -> TypeGuard[T]:
     """Return whether ``obj`` is a ``base`` that takes every one of ``methods`` from it.
 
     A fast path that does without calling ``obj.method()`` may be taken only then. It is not
-    where a subclass overrides one, where an attribute of the object has the name of one, where
-    the class has a ``__getattr__`` or ``__getattribute__`` of its own, or where our own class was
-    patched. What ``obj.__class__`` says
-    counts for nothing.
+    where a subclass overrides one, where an attribute of the object has the name of one, where the
+    class has a ``__getattr__`` or ``__getattribute__`` of its own, or where our own class was
+    patched. What ``obj.__class__`` says counts for nothing.
 
     >>> class Loud(dict):
     ...     def __getitem__(self, key):

@@ -14,13 +14,6 @@ from onemodel._engine.waiters cimport Waiter, notify, notify_all
 from onemodel._memory.lock cimport Lock
 
 
-# A build on a native lane shorter than this costs about what two sleeps cost. Then a consumer that
-# would wait builds a step itself, and sleeping workers are called when a quarter of the window is
-# left.
-cdef inline double short_build() noexcept nogil:
-    return 1e-3
-
-
 ctypedef enum SlotState:
     EMPTY                       # nobody has built the step yet
     NATIVE                      # Slot.batch holds it
@@ -100,7 +93,12 @@ cdef inline bint may_claim(Steps *steps) noexcept nogil:
 
 
 cdef inline bint builds_are_short(Steps *steps) noexcept nogil:
-    return steps.native and steps.mean_build < short_build()
+    """Whether a build on a lane costs about what two sleeps cost.
+
+    Then a consumer that would wait builds a step itself, and sleeping workers are called when a
+    quarter of the window is left.
+    """
+    return steps.native and steps.mean_build < 1e-3
 
 
 cdef inline int64_t most_building(Steps *steps) noexcept nogil:

@@ -105,9 +105,8 @@ class LoaderView(IterableDataset[Any]):
             return self._pass()
         # All workers decide now, and alike: whether a batch of theirs is asked for differs.
         if self._following is None:
-            start = self._loader._position.next_pass()[
-                0
-            ]  # of the copy that the workers were made with
+            # of the copy that the workers were made with
+            start, _ = self._loader._position.next_pass()
         elif self._shared[_VERSION] == self._version:
             start = self._following
         else:

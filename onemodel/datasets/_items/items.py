@@ -194,15 +194,17 @@ class Items(MadeOnce):
             run: calls functions on several threads at once; None for one after another.
         """
         key = checked_key(key)
+        # whether the items are the dataset's, and not those of a subclass that overrides them
+        own = is_own(self, Items, "__getitem__")
         places = range(len(key.indices))
-        together = self._read_together(key)
+        together = self._read_together(key) if own else None
         if together is not None:
             read = list(zip(key.indices.tolist(), together, strict=True))
-            made = [self._make(key, place, read[place]) for place in places]
+            made = [self._make(key, place, read[place], own) for place in places]
         elif run is None or self.threads == 1 or len(places) < 2:
-            made = [self._make(key, place, self._read(key, place)) for place in places]
+            made = self._made(key, own, places)
         else:
-            made = self._made_at_once(key, run)
+            made = self._made_at_once(key, own, run)
         used = np.array([index for index, _ in made], np.int64)
         substitutes = tuple(
             Substitute(key.first_slot + place, index, other)
@@ -213,29 +215,24 @@ class Items(MadeOnce):
         )
         return ItemBatch([item for _, item in made], used, substitutes)
 
-    @property
-    def _gives_own(self) -> bool:
-        """Whether the items are the dataset's, and not those of a subclass that overrides them."""
-        return is_own(self, Items, "__getitem__")
+    def _made(self, key: BatchKey, own: bool, places: range) -> list[tuple[int, Any]]:
+        return [self._make(key, place, self._read(key, place, own), own) for place in places]
 
-    def _item(self, index: int) -> Any:
-        return self.dataset[index] if self._gives_own else self[index]
-
-    def _made_at_once(self, key: BatchKey, run: Run) -> list[tuple[int, Any]]:
+    def _made_at_once(self, key: BatchKey, own: bool, run: Run) -> list[tuple[int, Any]]:
         count = len(key.indices)
         threads = min(self.threads, count)
 
         def some(number: int) -> list[tuple[int, Any]]:
             # neighbours: the first error of the first thread is that of the first slot
             places = range(number * count // threads, (number + 1) * count // threads)
-            return [self._make(key, place, self._read(key, place)) for place in places]
+            return self._made(key, own, places)
 
         parts = run([partial(some, number) for number in range(threads)])
         return [made for part in parts for made in part]
 
     def _read_together(self, key: BatchKey) -> list[Any] | None:
         """Return what ``dataset.__getitems__`` gives; None where items are read one by one."""
-        if not self._gives_own or not callable(getattr(type(self.dataset), "__getitems__", None)):
+        if not callable(getattr(type(self.dataset), "__getitems__", None)):
             return None
         try:
             items = list(self.dataset.__getitems__(key.indices.tolist()))
@@ -249,11 +246,12 @@ class Items(MadeOnce):
             )
         return items
 
-    def _read(self, key: BatchKey, place: int) -> tuple[int, Any]:
+    def _read(self, key: BatchKey, place: int, own: bool) -> tuple[int, Any]:
         """Return the index and the item of a slot: the broken ones' are those of a substitute."""
         index = int(key.indices[place])
+        items = self.dataset if own else self
         try:
-            return index, self._item(index)
+            return index, items[index]
         except Exception as error:
             if self.on_error == "raise":
                 note_slot(error, key, place, index)
@@ -266,14 +264,14 @@ class Items(MadeOnce):
             drawn = rng.next_int(len(self) if candidates is None else len(candidates))
             other = drawn if candidates is None else int(candidates[drawn])
             try:
-                return other, self._item(other)
+                return other, items[other]
             except Exception:  # another one is drawn
                 continue
         note_slot(broken, key, place, index)
         note(broken, f"{TRIES} substitutes were drawn for it, and none of them could be read")
         raise broken
 
-    def _make(self, key: BatchKey, place: int, read: tuple[int, Any]) -> tuple[int, Any]:
+    def _make(self, key: BatchKey, place: int, read: tuple[int, Any], own: bool) -> tuple[int, Any]:
         """Return the index and the item of a slot through the callables."""
         index, item = read
         try:
@@ -287,7 +285,7 @@ class Items(MadeOnce):
                         f"transform must return an item, got None from {describe(self.transform)}"
                     )
             if self.sample is not None:
-                item = self.sample(item) if self._gives_own else item
+                item = self.sample(item) if own else item
                 if not isinstance(item, Sample):
                     raise TypeError(
                         f"sample must return a Sample, got {type(item).__name__} "
