@@ -30,6 +30,7 @@ class Fingerprint:
             "collator": collator,
         }
         self._described: dict[str, tuple[str, str | None]] = {}
+        self._taken_down = False
 
     def take_down(self) -> None:
         """Describe what a batch might change: a callable may count, remember, or be configured.
@@ -37,10 +38,13 @@ class Fingerprint:
         The dataset and the library's own samplers stay as they are. They are described when a
         state is made: their arrays may be large.
         """
+        if self._taken_down:  # every pass asks
+            return
         sampler = self._parts["sampler"]
         stays = isinstance(sampler, Configured) and is_ours(type(sampler))
         for name in ("transform", "augmentation", "collator", *(() if stays else ("sampler",))):
             self._describe(name)
+        self._taken_down = True
 
     @property
     def texts(self) -> dict[str, str]:
